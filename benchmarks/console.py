@@ -226,23 +226,16 @@ def lines(console: Console, clock: Callable[[], float] = time.monotonic) -> Repo
 
 
 def _bars(console: Console) -> Progress:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
     from rich.table import Column
 
     name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
-    columns = [
-        TextColumn("{task.description}", style="bold", table_column=name, markup=False),
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(table_column=count),
+    columns: list[progress.ProgressColumn] = [
+        progress.TextColumn("{task.description}", style="bold", table_column=name, markup=False),
+        progress.BarColumn(bar_width=10),
+        progress.MofNCompleteColumn(table_column=count),
     ]
     if console.width >= 110:
-        columns += [TimeElapsedColumn(), TextColumn("left")]
-    columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[words]}", style="dim", markup=False)]
-    return Progress(*columns, console=console)
+        columns += [progress.TimeElapsedColumn(), progress.TextColumn("left")]
+    words = progress.TextColumn("{task.fields[words]}", style="dim", markup=False)
+    return progress.Progress(*columns, progress.TimeRemainingColumn(compact=True), words, console=console)

@@ -44,9 +44,7 @@ STUDIES = {
     "aliasing": "benchmarks.keys.aliasing:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
     **dict.fromkeys(
-        (
-            "rollout-budget", "group-size", "distance", "normalisation", "staleness",
-        ),
+        ("rollout-budget", "group-size", "distance", "normalisation", "staleness"),
         "benchmarks.training.studies:STUDIES",
     ),
 }  # fmt: skip

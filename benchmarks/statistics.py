@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import nct, norm, t
+from scipy.stats import bootstrap, nct, norm, permutation_test, t
 
 #: Coverage of every interval in tables and figures.
 CONFIDENCE = 0.95
 #: Means of the same scores differ by this much in floating point, at most; shares of episodes differ by more.
 _ROUNDING = 1e-9
+#: Resamples of tasks, their seed, and the numbers of them that are in memory at a time.
+_RESAMPLES, _SEED, _NUMBERS = 9999, 0, 5_000_000
+#: Power of the numbers of tasks that are reported.
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,53 @@ def seeds_needed(differences: ArrayLike, *, power: float = 0.8, level: float = 0
         if float(nct.sf(limit, count - 1, shift)) >= power:
             return count
     return None
+
+
+def paired_bootstrap(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
+    """Return the mean of one - other, both float64 (tasks,), with its interval and the p value of no difference.
+
+    Where all tasks differ alike, resampling has no spread, and both are those of `even_difference`.
+    """
+    apart = one - other
+    mean = float(apart.mean())
+    if alike(apart):
+        return even_difference(mean, len(apart))
+    rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
+    drawn = bootstrap(
+        (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
+        random_state=rng,
+    ).confidence_interval  # fmt: skip
+    tested = permutation_test(
+        (one, other), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples", vectorized=True,
+        n_resamples=_RESAMPLES, batch=batch, random_state=rng,
+    )  # fmt: skip
+    return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
+
+
+def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
+    """Return how many tasks would detect the mean of these differences, and which mean these tasks would detect.
+
+    With the normal approximation of the paired test: n = ((z_.975 + z_.8) s / d)^2 for a mean d and a deviation s.
+    """
+    spread = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
+    factor = float(norm.ppf(0.5 + CONFIDENCE / 2) + norm.ppf(_POWER)) * spread
+    mean = abs(float(apart.mean()))
+    return (math.ceil((factor / mean) ** 2) if mean and spread else None), factor / math.sqrt(len(apart))
+
+
+def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
+
+
+def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+    """Return the 95 % percentile interval of drawn estimates, nan left out; None: there is no estimate."""
+    if not np.isfinite(estimate):
+        return None
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
 
 
 def alike(values: ArrayLike) -> bool:

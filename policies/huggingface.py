@@ -24,7 +24,6 @@ from policies.lora import ADAPTER_FILE, has_adapter, load_adapter, save_adapter
 from policies.pretrained import (
     SETTINGS_FILE,
     Settings,
-    Truncate,
     align,
     load_model,
     mixed_precision,
@@ -59,13 +58,12 @@ class HuggingFacePolicy:
     Args:
         model: a Hugging Face causal language model.
         tokenizer: its tokenizer. Without a chat template the messages' contents are joined by newlines.
-        temperature: see `Settings`, as for `max_new_tokens`, `prefix`, `suffix`, `stop`, `batch_size`, `template`,
-            `admissible`, `max_prompt_tokens` and `truncate`.
         device: device to which the model is moved; None: it is not moved.
         sampler: generates the replies; None: the loop of `policies.decode.loop` over this model.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device, and for models of 50 million parameters
             on CPUs that multiply it (two to three times faster there); None computes in the weights' own type.
         reuse: keys and values of earlier turns that are kept, see `policies.decode.loop.LoopSampler`.
+        **settings: fields of `Settings`.
 
     Raises:
         TypeError: the model has no output head, or the settings have wrong types.
@@ -77,32 +75,18 @@ class HuggingFacePolicy:
         model: Any,
         tokenizer: Any,
         *,
-        temperature: float = 1.0,
-        max_new_tokens: int = 256,
-        prefix: str = "",
-        suffix: str = "",
-        stop: Sequence[str] = ("</action>",),
         device: str | torch.device | None = None,
-        batch_size: int = 256,
-        template: Mapping[str, Any] | None = None,
-        admissible: bool = False,
-        max_prompt_tokens: int | None = None,
-        truncate: Truncate = "raise",
         sampler: Sampler | None = None,
         autocast: torch.dtype | Literal["auto"] | None = "auto",
         reuse: Reuse = "auto",
+        **settings: Any,
     ) -> None:
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
                 f"expected a causal language model with an output head, got {type(model).__name__}: "
                 "load it with transformers.AutoModelForCausalLM"
             )
-        given: Any = stop if isinstance(stop, str) else tuple(stop)
-        arguments: Any = {} if template is None else template
-        self.settings = Settings(
-            temperature, max_new_tokens, prefix, suffix, given, batch_size, arguments, admissible, max_prompt_tokens,
-            truncate,
-        )  # fmt: skip
+        self.settings = given = Settings(**settings)
         self.model = precise_positions(model if device is None else model.to(device)).eval()
         self.tokenizer = tokenizer
         self.precision: torch.dtype | None = mixed_precision(self.model) if autocast == "auto" else autocast
@@ -113,16 +97,16 @@ class HuggingFacePolicy:
         self.sampler: Sampler = LoopSampler(self.model, reuse) if sampler is None else sampler
         self._reuse = reuse
         self._count = WeightsCount()
-        frame = (prefix or "<action>", suffix or "</action>")
-        self._text = ReplyText(tokenizer, self.settings)
-        self._commands = CommandTokens(self._text.tokens, frame) if admissible else None
+        frame = (given.prefix or "<action>", given.suffix or "</action>")
+        self._text = ReplyText(tokenizer, given)
+        self._commands = CommandTokens(self._text.tokens, frame) if given.admissible else None
         self._encoder = self._make_encoder(
-            tokenizer=tokenizer, prefix=prefix, suffix=suffix, ends=self._ends, new_tokens=max_new_tokens,
-            positions=most_positions(model),
+            tokenizer=tokenizer, prefix=given.prefix, suffix=given.suffix, ends=self._ends,
+            new_tokens=given.max_new_tokens, positions=most_positions(model), template=given.template,
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
-            template=self.settings.template, longest=max_prompt_tokens, cut=truncate == "left",
+            longest=given.max_prompt_tokens, cut=given.truncate == "left",
         )  # fmt: skip
-        self._is_end = ReplyEnd(tokenizer, self._ends, self.settings.stop)
+        self._is_end = ReplyEnd(tokenizer, self._ends, given.stop)
 
     def _make_encoder(self, **given: Any) -> PromptEncoder:
         return PromptEncoder(**given)

@@ -1,8 +1,8 @@
-"""Low-rank adapters (LoRA, Hu et al. 2021) through peft: a few trained matrices beside weights that stay as they are.
+"""Low-rank adapters (LoRA, Hu et al. 2021) through peft: a few trained matrices beside frozen weights.
 
-With rank 32 on every linear layer a model of 7.6 billion parameters has 81 million trained ones. They are float32
-whatever the base is, so a base in bfloat16 is enough; and with the adapter switched off the model is its base, bit for
-bit, so the reference of a divergence costs no memory (`policies.training.frozen`).
+With rank 32 on every linear layer a model of 7.6 billion parameters has 81 million trained ones. They are always
+float32, so the base may be in bfloat16. With the adapter switched off the model equals its base bit for bit, so the
+reference model of a KL penalty needs no memory (`policies.training.frozen`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Policy = TypeVar(
     "Policy", bound=Any
 )  # a policies.huggingface.HuggingFacePolicy, which reads and writes adapters itself
 ADAPTER_FILE = "adapter_config.json"
-#: Beside an adapter: which weights it was trained on.
+#: File beside an adapter: a fingerprint of the weights it was trained on.
 BASE_FILE = "adapter_base.json"
-#: Beside an adapter whose base was never in a folder: the base.
+#: Folder beside an adapter whose base was never in a folder: the base.
 BASE_FOLDER = "base"
 
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """Size and place of an adapter.
+    """Settings of an adapter.
 
     Attributes:
         alpha: the updates are scaled by alpha / rank.
@@ -60,7 +60,7 @@ class LoraSettings:
 
 
 def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int) -> Policy:
-    """Return the policy with a new adapter; what it says does not change until the adapter is trained.
+    """Return the policy with a new adapter; its outputs do not change until the adapter is trained.
 
     The base is not copied: its layers are wrapped in place, and only the adapter is trainable.
 
@@ -70,7 +70,7 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
 
     Raises:
         ImportError: peft is not installed.
-        ValueError: the policy has an adapter already, or no layer has a name out of `targets`.
+        ValueError: the policy already has an adapter, or no layer has a name in `targets`.
     """
     peft = _peft()
     settings = settings or LoraSettings()
@@ -103,8 +103,8 @@ def has_adapter(model: Any) -> bool:
 def merged_weights(model: Any) -> dict[int, torch.Tensor] | None:
     """Return the sums of base weights and adapters, in the base's type, by the `id` of the base weight.
 
-    None where playing with the sums would not be playing with the model: there is no adapter or it is switched off, or
-    merged already, the base is quantised, or the adapter is more than a sum (biases, magnitudes of DoRA).
+    None if the sums would not equal the model: there is no adapter, it is switched off or already merged, the base is
+    quantised, or the adapter is more than a sum (biases, magnitudes of DoRA).
     """
     if not has_adapter(model) or getattr(model.get_base_model(), "hf_quantizer", None) is not None:
         return None
@@ -123,9 +123,9 @@ def merged_weights(model: Any) -> dict[int, torch.Tensor] | None:
 
 
 def merge_lora(policy: Policy) -> Policy:
-    """Return a policy whose weights are the sums of base and adapter; an ordinary model again, on the CPU.
+    """Return a policy whose weights are the sums of base and adapter: an ordinary model, on the CPU.
 
-    The policy itself stays as it is, and the result takes no memory of its device. A base in 16 bits rounds the sum;
+    The given policy does not change, and the result uses no memory of its device. A base in 16 bits rounds the sum;
     load it in float32 for an exact one.
 
     Raises:
@@ -143,9 +143,9 @@ def merge_lora(policy: Policy) -> Policy:
 
 
 def save_adapter(folder: Path, policy: Any) -> None:
-    """Write the adapter alone, as peft does, and what is needed to find its base and know it again.
+    """Write the adapter alone, as peft does, with the name and the fingerprint of its base.
 
-    A base that came from a folder or the Hub is named, any other (built in this process) is written beside it.
+    A base that was built in this process has no name, so it is written beside the adapter.
     """
     model = policy.model
     base = model.get_base_model()
@@ -176,12 +176,12 @@ def load_adapter(
         folder: what `save_adapter`, or peft, wrote.
         dtype: type of the base's weights; the adapter's are float32.
         download: fetch the base when it is a name that is not in the local cache.
-        base: where the base is; None: where it was, or beside the adapter.
+        base: path of the base; None: the path it had, or beside the adapter.
         attn_implementation: see `policies.huggingface.HuggingFacePolicy.from_pretrained`.
 
     Raises:
         ImportError: peft is not installed.
-        DataError: the base is not there, or the adapter belongs to another base, is damaged, or is no LoRA adapter.
+        DataError: the base is missing, or the adapter belongs to another base, is damaged, or is no LoRA adapter.
     """
     _peft()
     described = _read(folder / ADAPTER_FILE)
@@ -225,10 +225,10 @@ def _read_onto(model: Any, folder: Path, base: str | Path) -> Any:
 
 
 def adapter_base(folder: Path, base: str | Path | None = None) -> str | Path:
-    """Return where an adapter's base is; arguments as of `load_adapter`.
+    """Return the path of an adapter's base; arguments as of `load_adapter`.
 
     Raises:
-        DataError: nothing says where.
+        DataError: the adapter does not name it.
     """
     beside = folder / BASE_FOLDER
     found: Any = base or (beside if beside.is_dir() else _read(folder / ADAPTER_FILE).get("base_model_name_or_path"))

@@ -75,6 +75,7 @@ class Settings:
             raise ValueError(f"truncate must be one of {get_args(Truncate)}, got {self.truncate!r}")
         if isinstance(self.stop, str):
             raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
+        object.__setattr__(self, "stop", tuple(self.stop))
         if not all(isinstance(text, str) for text in self.stop):
             raise TypeError(f"stop must be a sequence of texts, got {self.stop!r}")
         if not isinstance(self.admissible, bool):
@@ -101,8 +102,6 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise DataError(f"{file} must hold a JSON object, got {type(stored).__name__}: save the policy again")
     if unknown := sorted(set(stored) - known):
         raise DataError(f"{file} must hold an object with keys out of {sorted(known)}, got {unknown!r:.200}")
-    if isinstance(stored.get("stop"), list):
-        stored["stop"] = tuple(stored["stop"])
     try:
         Settings(**stored)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Players without a model: uniformly random, and the environment's own expert."""
+"""Players without a model: uniformly random, the environment's own expert, and an expert that errs."""
 
 from __future__ import annotations
 
@@ -82,6 +82,43 @@ class ExpertPolicy:
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
         return self.act(observations, infos, rngs[0])
+
+
+class NoisyExpert:
+    """Plays the expert's action with probability `optimal`, else one of `others` (None: whatever is admissible).
+
+    Without an expert's action, as in a dead end, all is uniform. Environments are made with `expert=True`; the reply is
+    the bare command.
+
+    >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
+    >>> replies = NoisyExpert(1.0, ("up", "down")).act(["a", "b"], infos, np.random.default_rng(0))
+    >>> [reply.text for reply in replies]
+    ['left', 'up']
+    """
+
+    def __init__(self, optimal: float, others: Sequence[str] | None = None) -> None:
+        if not 0 <= optimal <= 1:
+            raise ValueError(f"optimal must be a probability, got {optimal}")
+        self.optimal, self.others = optimal, others
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
+        follows = rng.random(len(observations)) < self.optimal
+        if self.others is not None:
+            chosen = rng.integers(len(self.others), size=len(observations))
+            options: Sequence[Sequence[str]] = [self.others] * len(observations)
+        else:
+            options = infos["admissible_actions"].tolist()
+            counts = np.array([len(given) for given in options])
+            chosen = (rng.random(len(observations)) * counts).astype(np.int64)
+        return [
+            Reply(best if best and follow else given[other] if given else "")
+            for best, follow, other, given in zip(
+                infos["expert_action"].tolist(), follows.tolist(), chosen.tolist(), options, strict=True
+            )
+        ]
 
 
 def _column(infos: Mapping[str, NDArray[Any]], key: str, remedy: str) -> NDArray[Any]:

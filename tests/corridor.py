@@ -1,7 +1,5 @@
 """A corridor of five cells whose whole MDP is visible here: start in cell `start`, cell 4 wins, cell 0 loses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

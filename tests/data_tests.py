@@ -4,8 +4,6 @@ Those are the tests that name the variable, and those that use something of test
 functions, fixtures and constants as it takes. What a module imports and a test does not use does not count.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Exact distances in Sokoban by the solver alone: what the truths of the benchmarks are held against."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from agentgym.sokoban.expert.solver import Solver

@@ -37,8 +37,7 @@ def growth(work: Callable[[T], object], small: T, large: T, tries: int = 3) -> f
     long = seconds(lambda: work(large), 1)
     if long < MOST_GROWTH * _NOISE:
         return 0.0
-    short = max(seconds(lambda: work(small), tries), _NOISE)
-    ratio = long / short
+    ratio = long / max(seconds(lambda: work(small), tries), _NOISE)
     for attempt in range(_PATIENCE):  # a slow clock or neighbour between the two runs: both again, close together
         if ratio < MOST_GROWTH:
             break

@@ -8,8 +8,6 @@
 Import from here before you define a policy, an environment or a table of your own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 

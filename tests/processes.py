@@ -1,7 +1,5 @@
 """Code that runs in a process of its own: what it prints must not depend on the order of hashes."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -71,7 +71,6 @@ def test_the_description_reads_on_a_package_index(wheel: Path) -> None:
     assert text.startswith("# stepcredit\n")
     assert "(`docs/results/horizon.md`)" in text
     page = pytest.importorskip("readme_renderer.markdown").render(text)
-    assert page is not None
     assert page.count("<table>") == text.count("\n|---")
     targets = re.findall(r'(?:href|src)="([^"]*)"', page)
     assert targets

@@ -76,6 +76,20 @@ def distance_gains(table: StepTable, found: dict[tuple[str, str], tuple[float, f
     return gained(distance[: len(table)], distance[len(table) :])
 
 
+def kinds_of_steps(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> dict[str, float]:
+    """Return shares of the steps whose gain is known; arguments as those of `distance_gains`.
+
+    "gained", "unchanged", "lost" and "dead" (into a dead end) add up to 1; "stuck" begin in one, and are unchanged.
+    """
+    gain, before = distance_gains(table, found), row_distances(table, found)[: len(table)]
+    gain, before = gain[~np.isnan(gain)], before[~np.isnan(gain)]
+    kinds = {
+        "gained": gain > 0, "unchanged": gain == 0, "lost": (gain < 0) & np.isfinite(gain), "dead": np.isinf(gain),
+        "stuck": np.isinf(before),
+    }  # fmt: skip
+    return {name: float(rows.mean()) if len(gain) else 0.0 for name, rows in kinds.items()}
+
+
 def gained(before: Floats, after: Floats) -> Floats:
     """Return `before - after`, float64 (N,), 0 between two dead ends."""
     with np.errstate(invalid="ignore"):

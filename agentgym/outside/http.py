@@ -192,7 +192,7 @@ class HttpClient:
                     attempts += 1
                     return HttpAnswer(await self._try(session, body), attempts)
             raise AssertionError("unreachable: the last try returns or raises")
-        except Exception as error:  # a bad answer must not lose the others
+        except Exception as error:  # a bad answer must not affect the others
             known = isinstance(error, (_PassingError, _RefusedError))
             return HttpFailure(self.shown(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
 
@@ -202,7 +202,7 @@ class HttpClient:
         asked = state.outcome.exception().wait
         if asked is not None:
             return float(asked)
-        # Jitter: requests that failed together are not repeated together.
+        # Jitter, so that requests that failed together are not repeated together.
         return float(tenacity.wait_exponential(self.backoff, _LONGEST_WAIT)(state)) * random.uniform(0.75, 1.0)
 
     async def _try(self, session: Any, body: bytes | None) -> bytes:

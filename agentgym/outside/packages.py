@@ -1,4 +1,4 @@
-"""How this project was installed, what installs more of it, and which folder hides one of its packages."""
+"""How this project was installed, the command that installs more of it, and folders that hide its packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 NAME = "stepcredit"
 #: The other packages of this project, whose names a user's own folders may have.
 BESIDE = ("wrappers", "policies", "baselines", "benchmarks")
-#: What the extra `train` brings, and modules import where they begin.
+#: Packages of the extra `train`, which modules import at their beginning.
 _LEARNING = ("torch", "transformers", "tokenizers", "safetensors")
 #: The folder that holds the five packages.
 HOME = Path(__file__).resolve().parents[2]
@@ -30,8 +30,8 @@ def install(*extras: str) -> str:
     Args:
         *extras: names in pyproject.toml.
 
-    A checkout and an editable installation name their folder, a wheel its file or address, and what came from a
-    package index the project's name.
+    A checkout and an editable installation are named by their folder, a wheel by its file or address, and a release
+    from a package index by the project's name.
     """
     wanted = f"[{','.join(extras)}]" if extras else ""
     if (HOME / "pyproject.toml").is_file():
@@ -47,12 +47,12 @@ def install(*extras: str) -> str:
 
 
 def install_package(package: str) -> str:
-    """Return the command that installs a package of others, which is no extra."""
+    """Return the command that installs another project's package, which is not an extra."""
     return f"pip install '{package}'"
 
 
 def needed(module: str, message: str) -> Any:
-    """Import a module of another package; an ImportError with the message where that is not installed."""
+    """Import a module of another package; an ImportError with the message if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

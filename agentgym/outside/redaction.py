@@ -59,11 +59,11 @@ def hide(text: str, secrets: Iterable[str]) -> str:
             if text.endswith(secret[:length]):  # a truncated text
                 text = text[:-length] + HIDDEN
                 break
-    said = _ESCAPED.sub(_said, text) if known else text
-    for wanted in [_ESCAPED.sub(_said, secret) for secret in known]:
-        if wanted and wanted in said:
+    decoded = _ESCAPED.sub(_decoded, text) if known else text
+    for wanted in [_ESCAPED.sub(_decoded, secret) for secret in known]:
+        if wanted and wanted in decoded:
             text = _hide_escaped(text, wanted)
-            said = _ESCAPED.sub(_said, text)
+            decoded = _ESCAPED.sub(_decoded, text)
     return text
 
 
@@ -90,22 +90,22 @@ def _codes(secret: str) -> tuple[str, ...]:
 
 def _hide_escaped(text: str, wanted: str) -> str:
     """Hide what is found after decoding escapes; an escape that decodes to a part of it is hidden as a whole."""
-    said, kept, ends = [], [], []  # of each piece: decoded text, whether it is no escape, its end in the text
+    decoded, kept, ends = [], [], []  # of each piece: decoded text, whether it is no escape, its end in the text
     done = 0
     for found in _ESCAPED.finditer(text):
-        said += [text[done : found.start()], _said(found)]
+        decoded += [text[done : found.start()], _decoded(found)]
         kept += [True, False]
         ends += [found.start(), found.end()]
         done = found.end()
-    said, kept, ends = [*said, text[done:]], [*kept, True], [*ends, len(text)]
-    starts = list(accumulate(map(len, said), initial=0))[:-1]
+    decoded, kept, ends = [*decoded, text[done:]], [*kept, True], [*ends, len(text)]
+    starts = list(accumulate(map(len, decoded), initial=0))[:-1]
 
     def place(at: int, end: bool) -> int:
         piece = bisect_right(starts, at) - 1
-        begins = ends[piece] - len(said[piece]) if kept[piece] else (ends[piece - 1] if piece else 0)
+        begins = ends[piece] - len(decoded[piece]) if kept[piece] else (ends[piece - 1] if piece else 0)
         return begins + at - starts[piece] + end if kept[piece] else ends[piece] if end else begins
 
-    read, parts, done = "".join(said), [], 0
+    read, parts, done = "".join(decoded), [], 0
     at = read.find(wanted)
     while at >= 0:
         parts += [text[done : max(done, place(at, False))], HIDDEN]
@@ -114,7 +114,7 @@ def _hide_escaped(text: str, wanted: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _said(found: re.Match[str]) -> str:
+def _decoded(found: re.Match[str]) -> str:
     if code := found["code"] or found["byte"]:
         return chr(int(code, 16))
     if found["url"]:

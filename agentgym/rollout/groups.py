@@ -20,9 +20,9 @@ from agentgym.checks import check_name
 from agentgym.rollout.recorder import TableBuilder, entry
 from agentgym.trajectory import Reply, StepTable
 
-#: Environments that were warned about, by kind of warning.
+#: Environments for which a warning was given, by kind of warning.
 _warned: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
-#: Luck has its own seeds, apart from those of policies and trees (`agentgym.rollout.tree`).
+#: The environment's luck has its own seeds, separate from those of policies and trees (`agentgym.rollout.tree`).
 _LUCK = 3
 
 #: Random numbers of the environment after the start of an episode: its own, or those of its group.
@@ -64,8 +64,8 @@ def collect(
         tasks: reset options, one mapping per group, such as `[{"split": "test", "index": i} for i in range(64)]`.
         group_size: episodes per task.
         seed: of the environments and the policy's draws.
-        luck: "episode", as above; or "group": no reseeding, so equal actions meet the same chances (common random
-            numbers) and returns within a group are no independent draws.
+        luck: "episode", as above; or "group": no reseeding, so equal actions have the same random outcomes (common
+            random numbers), and returns within a group are not independent.
         first: number in its group of each first episode, for callers that play groups one by one.
         progress: called after each step with the number of finished episodes.
 
@@ -117,7 +117,7 @@ class Episodes:
         return int(np.random.SeedSequence(self.seed, spawn_key=(_LUCK, group, index)).generate_state(1)[0])
 
     def begun(self, number: int, task_id: str) -> int:
-        """Note the task of an episode and return its group; ValueError for a task that differs from its group's."""
+        """Record the task of an episode and return its group; ValueError for a task that differs from its group's."""
         group = number // self.group_size
         known = self.names.setdefault(group, task_id)
         if known != task_id:
@@ -374,7 +374,7 @@ def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
         "alike",
         owner,
         f"{type(policy).__name__} acted alike in all episodes of a group, in each of {int(several.sum())} groups (the "
-        f"first: {label!r}): such episodes differ by luck at most, and nothing can be learned from them. Sample "
+        f"first: {label!r}): such episodes differ at most by luck, and nothing can be learned from them. Sample "
         "the replies (a temperature above 0), or play one episode per task (group_size=1)",
         stacklevel=4,
     )

@@ -41,7 +41,7 @@ from agentgym.trajectory import Reply, StepTable, Trajectory
 
 Vector = gym.vector.VectorEnv[Any, Any, Any]
 _T = TypeVar("_T")
-#: Kinds of policies that were warned about: one warning each.
+#: Kinds of policies for which a warning was given: one each.
 _in_turn: WeakSet[type] = WeakSet()
 
 
@@ -315,7 +315,7 @@ class _Lane:
 
 
 class _Lanes:
-    """Runs all lanes; a failed lane is put aside with its pending requests."""
+    """Runs all lanes; a failed lane is stopped, with its pending requests."""
 
     def __init__(
         self,

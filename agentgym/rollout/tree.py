@@ -212,6 +212,22 @@ def selected(table: StepTable, select: str | Select) -> Ints:
     return np.unique(rows).astype(np.int64)
 
 
+class SavedSteps:
+    """A table in the making, and the environment before each of its steps, by name of the episode and t.
+
+    `save` is for `before_step` of `agentgym.rollout.groups.play_groups`.
+    """
+
+    def __init__(self, stack: Any) -> None:
+        self.builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
+        self.saved: dict[tuple[Any, int], Any] = {}
+        self._stack = stack
+
+    def save(self, stage: Stage) -> None:
+        for i in np.flatnonzero(stage.active).tolist():
+            self.saved[self.builder.position(i)] = self._stack.snapshot(i)
+
+
 def collect_tree(
     envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any],
     policy: Policy,
@@ -274,15 +290,10 @@ def collect_tree(
         raise ValueError(f"common must be True, False or 'siblings', got {common!r}")
     envs = playable(envs)
     stack = inside(envs, envs)
-    builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
-    saved: dict[tuple[int, int], Any] = {}
-
-    def save(stage: Stage) -> None:
-        for i in np.flatnonzero(stage.active).tolist():
-            saved[builder.position(i)] = stack.snapshot(i)
-
+    kept = SavedSteps(stack)
+    builder, saved = kept.builder, kept.saved
     play_groups(
-        stack, policy, builder, tasks=tasks, group_size=group_size, seed=seed, progress=progress, before_step=save
+        stack, policy, builder, tasks=tasks, group_size=group_size, seed=seed, progress=progress, before_step=kept.save
     )
     forked = 0
     for number in range(rounds):
@@ -299,7 +310,7 @@ def collect_tree(
         again = number < rounds - 1
         if not again:
             saved.clear()
-        _play(stack, policy, builder, plan, seed, progress, save if again else None)
+        _play(stack, policy, builder, plan, seed, progress, kept.save if again else None)
     warn_of_unscored(builder.unscored, builder.started)
     return builder.table()
 

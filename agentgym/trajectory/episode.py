@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Step:
-    """One transition; `valid`: the environment accepted the action; `reward_components`: what it earned, by name."""
+    """One transition; `valid`: the environment accepted the action; `reward_components`: several rewards, by name."""
 
     t: int
     state: Hashable
@@ -141,7 +141,7 @@ def columns_of(trajectories: Iterable[Trajectory]) -> dict[str, Any]:
 
 
 def components_of(steps: Sequence[Mapping[str, float] | None]) -> dict[str, list[float]] | None:
-    """Return columns by name, in the order of their first appearance, 0 where a step does not name one; None: none.
+    """Return columns by name, in the order of their first appearance, 0 if a step does not name one; None: none.
 
     >>> components_of([None, {"format": 0.5}, {"answer": 1.0}])
     {'format': [0.0, 0.5, 0.0], 'answer': [0.0, 0.0, 1.0]}

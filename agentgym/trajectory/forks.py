@@ -76,8 +76,8 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
     if not unfolds(table):
         raise ValueError(
             f"the {len(table):,} rows of the table are {int(table.episode_length.sum()):,} when every episode has all "
-            f"its rows, more than {MOST_UNFOLDED:,}: cut less deep, keep() fewer episodes, or take what reads forks as "
-            "they are, such as graphgpo"
+            f"its rows, more than {MOST_UNFOLDED:,}: nest fewer cuts, keep() fewer episodes, or use a method that "
+            "reads forks, such as graphgpo"
         )
     length = table.episode_length
     ends = np.cumsum(length)
@@ -122,7 +122,7 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
     owners: list[list[Hashable]] = [[] for _ in range(table.n_trajectories)]  # owners of the rows so far
     found: dict[int, Trajectory] = {}
     for i in first:
-        # A row with an owner follows a row with one: new are the last rows of the episode.
+        # A row with an owner follows only rows with one, so the new rows are the last ones of the episode.
         parts: list[tuple[Step, ...]] = []
         at, end, cut = i, len(rows_of[i].steps), None
         while True:

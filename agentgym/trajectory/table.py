@@ -48,7 +48,7 @@ class StepTable:
             starts in that row's next state with a larger `t`.
         states, actions, groups, trajectories: values of the integer ids; all groups share the states.
         replies: object (N,) of `Reply`, or None.
-        reward_components: float64 (N,) by name, what each step earned of each of several rewards, or None.
+        reward_components: float64 (N,) by name, each step's part of each of several rewards, or None.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentgym.alfworld.player import ALFWorldPlayer
 from agentgym.alfworld.things import OBJECT_TYPES, RECEPTACLE_TYPES
 from baselines.environments.settings import (
@@ -82,6 +84,21 @@ def _words() -> list[str]:
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.
 # Sampled at a lower temperature than Sokoban's single tokens: a command is up to seven tokens, and one slip spoils it.
 ALFWORLD_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temperature=0.7, validation={"every": 15})
+_SETUP = Setup(
+    options={
+        "data": "generated",
+        "task_types": ["pick_and_place_simple", "look_at_obj_in_light"],
+        "max_episode_steps": 20,
+    },
+    plenty={"num_games": 100_000},
+    validation="valid_unseen",
+    test="valid_unseen",
+    beside=["valid_seen"],
+    kinds="task_type",
+    adviser="explorer",
+    prompt={"keep_first": True, "shown": "actions", "facts": ["location", "inventory"]},
+    policy={"layers": 3, "mlp": 128, "max_new_tokens": 12, "suffix": ""},
+)
 ALFWORLD = EnvSettings(
     name="alfworld",
     id="AgentRL/ALFWorld-v0",
@@ -98,30 +115,12 @@ ALFWORLD = EnvSettings(
         eval_tasks=256,
         validation_tasks=128,
     ),
-    setup=Setup(
-        options={
-            "data": "generated",
-            "task_types": ["pick_and_place_simple", "look_at_obj_in_light"],
-            "max_episode_steps": 20,
-        },
-        plenty={"num_games": 100_000},
-        validation="valid_unseen",
-        test="valid_unseen",
-        beside=["valid_seen"],
-        kinds="task_type",
-        adviser="explorer",
-        prompt={"keep_first": True, "shown": "actions", "facts": ["location", "inventory"]},
-        policy={"layers": 3, "mlp": 128, "max_new_tokens": 12, "suffix": ""},
-    ),
-    pretrained_setup=Setup(
+    setup=_SETUP,
+    pretrained_setup=replace(
+        _SETUP,
         options={"data": "generated"},
-        plenty={"num_games": 100_000},
-        validation="valid_unseen",
-        test="valid_unseen",
-        beside=["valid_seen"],
-        kinds="task_type",
-        adviser="explorer",
         prompt={"keep_first": True, "admissible": True, "facts": ["location", "inventory"]},
+        policy={},
     ),
     history=8,
     words=_words,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentgym.virtualhome.commands import TEMPLATES
 from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS
 from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG
@@ -54,6 +56,21 @@ def _words() -> list[str]:
 VIRTUALHOME_TINY = SOKOBAN_TINY.changed(
     iterations=120, groups=8, group_size=8, learning_rate=2e-4, temperature=0.7, validation={"every": 15}
 )
+_SETUP = Setup(
+    options={
+        "data": "generated",
+        "task_types": ["place", "store", "switch_on", "wash", "dress"],
+        "max_episode_steps": 15,
+    },
+    plenty={"num_activities": 100_000},
+    validation="valid_seen",
+    test="valid_seen",
+    beside=["valid_unseen"],
+    kinds="task_type",
+    adviser="helper",
+    prompt={"keep_first": True, "shown": "actions"},
+    policy=COPYING | {"max_new_tokens": 12, "suffix": ""},
+)
 VIRTUALHOME = EnvSettings(
     name="virtualhome",
     id="AgentRL/VirtualHome-v0",
@@ -64,31 +81,8 @@ VIRTUALHOME = EnvSettings(
     full=Sizes.trained(
         VIRTUALHOME_TINY, clone_tasks=3000, clone_epochs=2, training_tasks=4000, eval_tasks=256, validation_tasks=128
     ),
-    setup=Setup(
-        options={
-            "data": "generated",
-            "task_types": ["place", "store", "switch_on", "wash", "dress"],
-            "max_episode_steps": 15,
-        },
-        plenty={"num_activities": 100_000},
-        validation="valid_seen",
-        test="valid_seen",
-        beside=["valid_unseen"],
-        kinds="task_type",
-        adviser="helper",
-        prompt={"keep_first": True, "shown": "actions"},
-        policy=COPYING | {"max_new_tokens": 12, "suffix": ""},
-    ),
-    pretrained_setup=Setup(
-        options={"data": "generated"},
-        plenty={"num_activities": 100_000},
-        validation="valid_seen",
-        test="valid_seen",
-        beside=["valid_unseen"],
-        kinds="task_type",
-        adviser="helper",
-        prompt={"keep_first": True},
-    ),
+    setup=_SETUP,
+    pretrained_setup=replace(_SETUP, options={"data": "generated"}, prompt={"keep_first": True}, policy={}),
     history=6,
     words=_words,
     pieces=_PIECES,

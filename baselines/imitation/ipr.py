@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from agentgym.branching.stack import inside
 from agentgym.checks import fields_checked
 from agentgym.rollout import Policy
-from agentgym.rollout.groups import Stage, play_groups, playable
-from agentgym.rollout.recorder import TableBuilder
-from agentgym.rollout.tree import Continuation, continued
+from agentgym.rollout.groups import play_groups, playable
+from agentgym.rollout.tree import Continuation, SavedSteps, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
 from baselines.config import Count, Range, Size, Weight
 from baselines.imitation.cloning import Demonstrator
@@ -151,20 +150,15 @@ def shown_steps(part: Round, player: Policy, tasks: Sequence[Mapping[str, Any]])
     """
     envs = playable(part.setting.envs)
     stack = inside(envs, envs)
-    builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
-    saved: dict[tuple[int, int], Any] = {}
-
-    def save(stage: Stage) -> None:
-        for i in np.flatnonzero(stage.active).tolist():
-            saved[builder.position(i)] = stack.snapshot(i)
-
+    kept = SavedSteps(stack)
     play_groups(
-        stack, player, builder, tasks=tasks, group_size=1, seed=part.setting.seed, progress=None, before_step=save
-    )
-    episodes: list[Any] = [one for one in builder.table().to_trajectories() if one.won]
+        stack, player, kept.builder, tasks=tasks, group_size=1, seed=part.setting.seed, progress=None,
+        before_step=kept.save,
+    )  # fmt: skip
+    episodes: list[Any] = [one for one in kept.builder.table().to_trajectories() if one.won]
     if not episodes:
         raise ValueError(f"none of the {len(tasks)} episodes to branch was won: are the tasks solvable?")
-    return [Shown(saved[one.trajectory, t], t, one) for one in episodes for t in range(len(one.steps))]
+    return [Shown(kept.saved[one.trajectory, t], t, one) for one in episodes for t in range(len(one.steps))]
 
 
 def _first(trajectory: Trajectory, t: int = 0) -> Reply:

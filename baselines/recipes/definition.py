@@ -32,7 +32,7 @@ class Recipe:
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
         scorers: scorers by value of the option `scores`, where the method has it.
         own_env: environment that the method is made for; the caller builds it. None: any environment.
-        argument, silent, figures, keeps: see `wrappers.credit.method.Method`.
+        argument, silent, figures, targets, keeps: see `wrappers.credit.method.Method`.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Recipe:
     argument: str = ""
     silent: float = 0.0
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
+    targets: Callable[[StepTable, Mapping[str, Any]], Floats] | None = None
     keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
     scorers: Mapping[str, ScorerConfig | None] = field(default_factory=dict)
 
@@ -68,8 +69,9 @@ class Recipe:
             tokens = (reply_lengths(table).max(initial=1),) if self.scored == "token" else ()
             scores = np.full((len(table), *tokens), self.silent)
         advantages = self.credit(table, **{self.argument: scores}, **self.options)
-        figures = self.figures(table, scores, all_options(self.credit, self.options)) if self.figures else {}
-        return Estimate(advantages, figures=figures)
+        options = all_options(self.credit, self.options)
+        figures = self.figures(table, scores, options) if self.figures else {}
+        return Estimate(advantages, self.targets(table, options) if self.targets else None, figures)
 
     @property
     def score_level(self) -> ScoreLevel | None:

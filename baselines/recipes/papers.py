@@ -20,7 +20,6 @@ from agentgym.checks import suggest
 from baselines.config import TrainerConfig, by_name
 from baselines.recipes.definition import Recipe
 from baselines.recipes.rows import RECIPES, SEARCH_ROWS
-from baselines.scorers.hindsight import HindsightConfig
 
 Source = Literal["paper", "script"]
 
@@ -81,7 +80,11 @@ class Paper:
         made = named[self.method].with_options(**self.options)
         if made.scorer is None:
             return made
-        return dataclasses.replace(made, scorer=dataclasses.replace(made.scorer, **self.scorer))
+        inner = {
+            name: dataclasses.replace(getattr(made.scorer, name), **value)
+            for name, value in self.scorer.items() if isinstance(value, dict)
+        }  # fmt: skip
+        return dataclasses.replace(made, scorer=dataclasses.replace(made.scorer, **{**self.scorer, **inner}))
 
     def differences(self, config: TrainerConfig) -> list[str]:
         """Return one line for each printed training setting that a configuration has otherwise."""
@@ -110,8 +113,6 @@ def _read(entry: Mapping[str, Any]) -> Paper:
 
     read = value(entry)
     read["training"] = by_name(read["training"])
-    if "hindsight" in read.get("scorer", {}):
-        read["scorer"]["hindsight"] = HindsightConfig(**read["scorer"]["hindsight"])
     return Paper(**read)
 
 

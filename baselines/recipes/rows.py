@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from agentgym.checks import suggest
@@ -18,20 +17,20 @@ from wrappers.credit.options import all_options, read_options, read_word
 
 
 def _made(method: Method) -> Recipe:
-    scorer = _scorer(method.scorer, method.settings)
+    scorer = scorer_config(method.scorer, **method.settings) if method.scorer else None
     options = {"preset": "paper", **method.options}
     return Recipe(
         method.name, method.credit, options, method.notes, method.training, method.scored, scorer,
-        argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
-        scorers={word: _scorer(*each) for word, each in method.scorers.items()},
+        argument=method.argument, silent=method.silent, figures=method.figures, targets=method.targets,
+        keeps=method.keeps,
+        scorers={word: scorer_config(name, **given) for word, (name, given) in method.scorers.items()},
     )  # fmt: skip
 
 
-def _scorer(module: str, settings: Mapping[str, Any]) -> ScorerConfig | None:
-    if not module:
-        return None
-    config = "".join(word.capitalize() for word in module.split("_")) + "Config"
-    made: ScorerConfig = vars(importlib.import_module(f"baselines.scorers.{module}"))[config](**settings)
+def scorer_config(name: str, **settings: Any) -> ScorerConfig:
+    """Return the settings of the scorer that a file of `baselines.scorers` is named for."""
+    config = "".join(word.capitalize() for word in name.split("_")) + "Config"
+    made: ScorerConfig = vars(importlib.import_module(f"baselines.scorers.{name}"))[config](**settings)
     return made
 
 

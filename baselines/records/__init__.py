@@ -1,1 +1,1 @@
-"""What a run writes: log, checkpoints, samples, warnings, speed."""
+"""Files and records of a run: log, checkpoints, samples, warnings, speed."""

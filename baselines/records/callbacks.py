@@ -1,4 +1,4 @@
-"""Callbacks of a run (see `baselines.trainer.Callback`): replies to read, and trackers of others."""
+"""Callbacks of a run (see `baselines.trainer.Callback`): samples of replies, and experiment trackers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from baselines.trainer import Trainer
 
 SAMPLES_FILE = "samples.jsonl"
-#: Characters of a prompt's end and of a reply or state that are kept.
+#: Maximum number of characters kept of a prompt's end, and of a reply or state.
 _TAIL, _LONGEST = 400, 2000
 
 
 class Samples:
-    """Writes some steps of every iteration to `<folder>/samples.jsonl`: what was seen, said, and how it was credited.
+    """Writes some steps of every iteration to `<folder>/samples.jsonl`: observation, reply and advantage.
 
-    Which ones is drawn from the iteration's number: a resumed run writes the same lines again, and none twice.
+    The iteration's number seeds their choice, so a resumed run writes the same lines, and none twice.
     """
 
     def __init__(self, folder: str | Path, rows: int = 8) -> None:

@@ -1,15 +1,15 @@
-"""Checkpoints of a training run: written whole or not at all, refused when damaged and by any other run.
+"""Checkpoints of a training run: written completely or not at all, and refused if damaged or of another run.
 
 A checkpoint is a folder, `checkpoint-000010` after ten iterations:
 
-    model.safetensors        weights that are trained (with an adapter, the adapter's), in shards where they are large
+    model.safetensors        trained weights (with an adapter, those of the adapter), in shards if they are large
     optimizer.safetensors    state of AdamW
-    scorer.safetensors       weights and optimiser of a critic or another scorer, where there is one
-    experience.jsonl, .json  episodes that the next iteration learns from, where they are played already
-    state.json               what run it is, how far it is, and where the tensors belong
+    scorer.safetensors       weights and optimiser of a critic or another scorer, if there is one
+    experience.jsonl, .json  episodes for the next iteration, if they are already played
+    state.json               identity of the run, its iteration, and the places of the tensors
     seal.json                size and digest of every file
 
-Nothing of it is executed when it is read. A signal that asks for an end waits for the checkpoint (`deferred`).
+Reading it executes no code. A signal that requests an end takes effect after the checkpoint (`deferred`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from baselines.experience import Experience
 from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
 
-#: What an earlier version wrote.
+#: File of a checkpoint of an earlier version.
 OLD_FILE = "checkpoint.pt"
 STATE_FILE = "state.json"
 _FORMAT = 2
@@ -48,7 +48,7 @@ _PARTS = ("model", "optimizer", "scorer")
 _BEST = re.compile(r"best-\d{6,9}")
 #: Temporary folders that a killed process may leave in a run's folder.
 _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
-#: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
+#: Files that `save_pretrained` writes for models, tokenizers, image processors and adapters, and those of `policies`.
 _MODEL_FILE = re.compile(
     r"(model|adapter_model|head)(-\d{5}-of-\d{5})?\.(safetensors|bin)(\.index\.json)?|README\.md|\w+\.jinja"
     r"|(data_source|policy|adapter_base|config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|adapter_config"
@@ -56,7 +56,7 @@ _MODEL_FILE = re.compile(
     r"|(merges|vocab)\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
 )
 _MODEL_FOLDERS = ("base", "additional_chat_templates")
-#: What an earlier version called the last.
+#: Name of the last checkpoint in an earlier version.
 _OLD_SCORER = "critic"
 
 
@@ -67,8 +67,8 @@ class Checkpoint:
     Attributes:
         identity: the description of the run by `describe_run`; plain values, nested.
         model: state of the trained model; with an adapter, of the adapter.
-        scorer: state of the scorer and its optimiser, None where there is none.
-        ahead: episodes of the next iterations that are played already, in order (`Rollout.staleness`).
+        scorer: state of the scorer and its optimiser, or None.
+        ahead: episodes of the next iterations that are already played, in order (`Rollout.staleness`).
         training_rules: see `baselines.config.TRAINING_RULES`.
     """
 
@@ -101,7 +101,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
     """
     path = folder / f"checkpoint-{checkpoint.iteration:06d}"
     trees = {}
-    with new_folder(path, replace=True) as new:  # an older one is damaged, or of a future that is played again
+    with new_folder(path, replace=True) as new:  # an older one is damaged, or will be played again
         for part in _PARTS:
             trees[part], tensors = split(getattr(checkpoint, part))
             if trees[part] is not None:
@@ -115,7 +115,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
 
 
 def save_policy(policy: Any, path: Path) -> None:
-    """Write a policy as an ordinary model folder, in the place of an older one.
+    """Write a policy as an ordinary model folder, replacing an older one.
 
     At any moment either the older or the new folder is complete. A folder with foreign files is renamed, with a
     warning.
@@ -152,7 +152,7 @@ def _foreign(folder: Path) -> str | None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder at once: it is never visible with only a part of its files."""
+    """Remove a folder atomically: it is never visible with only some of its files."""
     aside = path.with_name(f".{path.name}.removed.partial")
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
@@ -179,9 +179,9 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
     """Read the newest checkpoint of a folder, if it belongs to the run described.
 
     Raises:
-        DataError: there is none; it is damaged, or no checkpoint, and the message names the one before; or an earlier
-            version of this package wrote it.
-        ValueError: it is one of another run; the message names what differs.
+        DataError: there is none; it is damaged, or not a checkpoint, and the message names the previous one; or an
+            earlier version of this package wrote it.
+        ValueError: it belongs to another run; the message names the differences.
     """
     found = checkpoints(folder)
     if not found:
@@ -253,7 +253,7 @@ def _read(path: Path) -> Checkpoint:
 
 def _part(path: Path, part: str, tree: Any) -> Any:
     tensors = read_tensors(path, part)
-    # A model copies the tensors; an optimiser keeps them, and must not keep pages of a file that is removed later.
+    # A model copies the tensors; an optimiser keeps them, so they must not map a file that is removed later.
     return join(tree, tensors if part == "model" else {name: value.clone() for name, value in tensors.items()})
 
 
@@ -270,7 +270,7 @@ def _advice(found: list[Path]) -> str:
 def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) -> dict[str, Any]:
     """Return the identity of a run: model shapes, vocabulary, policy settings, config, method and tasks.
 
-    Left out: when to save, for how long to train (unless the learning rate depends on it), options that are switched
+    Left out: when to save, the length of training (unless the learning rate depends on it), options that are switched
     off, and options of memory. Frozen weights are represented by their fingerprint.
     """
     numbers = config.settings()
@@ -373,7 +373,7 @@ class Interruption:
 def deferred() -> Iterator[Interruption]:
     """Defer the first SIGINT or SIGTERM until the block ends; a second one acts at once.
 
-    Outside the main thread, where Python delivers no signals, the flag remains unset.
+    Outside the main thread Python delivers no signals, and the flag remains unset.
     """
     asked = Interruption()
     if threading.current_thread() is not threading.main_thread():

@@ -15,13 +15,13 @@ from agentgym.outside.text import DataError, read_json
 Row = dict[str, float]
 
 LOG_FILE = "log.jsonl"
-#: Texts that the row of iteration 0 may hold beside its numbers: what the run plays.
+#: Names of texts that the row of iteration 0 may hold beside its numbers: what the run plays.
 ABOUT = ("data", "data_fingerprint")
 _MOST_ITERATIONS = 10**9
 
 
 def without_times(row: Row) -> Row:
-    """Return a row without the keys that hold or derive from clock or memory readings: all others repeat exactly."""
+    """Return a row without keys that depend on clock or memory readings; all other values repeat exactly."""
     measured = ("seconds", "share", "memory")
     return {k: v for k, v in row.items() if not (k.startswith(measured) or k.endswith("per_second"))}
 
@@ -29,17 +29,18 @@ def without_times(row: Row) -> Row:
 class MetricsLog:
     """Rows of a run, in memory and, with a folder, in `<folder>/log.jsonl`.
 
-    Every row has "iteration", the number of finished iterations. Numbers that are not finite are written as null.
+    Every row has "iteration", the number of finished iterations. Numbers that are not finite become null.
 
     Args:
-        folder: where the file goes; None: memory only.
+        folder: folder of the file; None: memory only.
 
     Raises:
         ImportError: `tensorboard=True`, and the package is not installed.
         ValueError: `tensorboard=True` without a folder.
 
     Attributes:
-        about: texts under names of `ABOUT`, written into the row of iteration 0; set before the run, or read again.
+        about: texts under names in `ABOUT`, written into the row of iteration 0; set before the run, or read from the
+        log.
     """
 
     def __init__(self, folder: Path | None, *, tensorboard: bool = False) -> None:
@@ -61,7 +62,7 @@ class MetricsLog:
         self._tensorboard = tensorboard
 
     def resume(self, iteration: int) -> None:
-        """Keep what was logged up to an iteration and drop the rest, which is about to be played again.
+        """Keep the rows up to an iteration and drop the later ones, which will be played again.
 
         Raises:
             ValueError: the file holds a line that is not one of its rows, or lacks a row up to the iteration.
@@ -85,7 +86,7 @@ class MetricsLog:
             self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
 
     def amend(self, row: Row) -> None:
-        """Put a row in the place of the newest, in memory and file."""
+        """Replace the newest row, in memory and file."""
         self.rows[-1] = row
         self._rewrite()
 
@@ -139,7 +140,7 @@ def read_log(path: Path) -> list[Row]:
 
 
 def read_about(path: Path) -> dict[str, str]:
-    """Return the texts under names of `ABOUT` in the first line of a log: where its tasks come from.
+    """Return the texts under names in `ABOUT` from the first line of a log: where its tasks come from.
 
     Raises:
         DataError: the line is not a row.

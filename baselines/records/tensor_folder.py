@@ -1,4 +1,4 @@
-"""A nested state as files that hold tensors and JSON, and nothing that is executed: safetensors shards and a tree.
+"""A nested state as files of tensors and JSON, without executable content: safetensors shards and a tree.
 
 state = {"model": {"w": tensor}, "step": 3}
 tree, tensors = split(state)          # JSON value, and tensors by name
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from agentgym.outside.text import DataError
 
-#: Bytes of one shard; writing one costs as much memory besides.
+#: Bytes of one shard; writing one needs as much additional memory.
 SHARD_BYTES = 2**30
 
 
@@ -28,7 +28,7 @@ def split(value: Any) -> tuple[Any, dict[str, Tensor]]:
         A JSON value, and the tensors by their place, such as "model.w".
 
     Raises:
-        TypeError: something else than tensors, dicts, lists, tuples and plain values is in it.
+        TypeError: it contains something other than tensors, dicts, lists, tuples and plain values.
     """
     tensors: dict[str, Tensor] = {}
     known: dict[tuple[Any, ...], str] = {}
@@ -57,7 +57,7 @@ def join(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Put tensors back into their places; the inverse of `split`.
 
     Raises:
-        DataError: the tree is not one of `split`'s, or a tensor is missing.
+        DataError: `split` did not make the tree, or a tensor is missing.
     """
     if not isinstance(tree, dict):
         return tree
@@ -75,7 +75,7 @@ def join(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor], *, shard_bytes: int = SHARD_BYTES) -> None:
-    """Write `<name>.safetensors`, or `<name>-00001-of-00002.safetensors` and so on where one would be too large.
+    """Write `<name>.safetensors`, or shards `<name>-00001-of-00002.safetensors` and so on if it would be too large.
 
     Raises:
         OSError: the folder cannot be written, for example because the disk is full.

@@ -2,13 +2,14 @@
 
 With W weights in matrix products, L layers of width d (heads x head size) and a sequence of S tokens, one forward pass
 is 2 W S for the weights and a S^2 / 2 for causal attention, a = 4 L d. A backward pass is twice that, without the part
-of frozen weights' own gradients:
+for the gradients of frozen weights:
 
     training = (4 W + 2 W_trained) S + 3 a S^2 / 2
 
-Of a model that sees only the language model is counted, with pictures' placeholders. What is recomputed is not counted.
+Of a vision-language model only the language model is counted, with the pictures' placeholders. Recomputation is not
+counted.
 
-A decode step of B replies at a context of C tokens reads all weights and all of the cache once, and is no faster than
+A decode step of B replies at a context of C tokens reads all weights and the whole cache once, and takes at least
 
     max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak)
 
@@ -45,12 +46,12 @@ _TOWER = "visual"
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Return the device's dense bf16 FLOP/s; None where they are not known, as for any CPU."""
+    """Return the device's dense bf16 FLOP/s; None if they are not known, as for any CPU."""
     return _by_name(PEAKS, device)
 
 
 def peak_bandwidth(device: torch.device) -> float | None:
-    """Return the bytes per second of the device's memory; None where they are not known, as for any CPU."""
+    """Return the bytes per second of the device's memory; None if they are not known, as for any CPU."""
     return _by_name(BANDWIDTHS, device)
 
 
@@ -81,17 +82,17 @@ def _head_size(config: Any) -> int:
 
 
 def forward_flops(model: Any, lengths: Sequence[int]) -> float:
-    """Return the arithmetic of one forward pass over sequences: what full recomputation adds to `training_flops`."""
+    """Return the FLOPs of one forward pass over sequences, which full recomputation adds to `training_flops`."""
     weights, _ = product_weights(model)
     return sum(2 * weights * n + _attention(model) * n * n / 2 for n in lengths)
 
 
 def decode_seconds(model: Any, batch: int, context: int, bandwidth: float, peak: float) -> float:
-    """Return the least seconds of a decode step in 16 bits, see above.
+    """Return the minimum seconds of a decode step in 16 bits, see above.
 
     Args:
         model: a Hugging Face causal language model.
-        context: tokens that each of them looks back at.
+        context: tokens in the cache of each reply.
         bandwidth: bytes per second.
     """
     config = text_config(model)
@@ -103,7 +104,7 @@ def decode_seconds(model: Any, batch: int, context: int, bandwidth: float, peak:
 
 
 def training_flops(model: Any, lengths: Sequence[int]) -> float:
-    """Return the arithmetic of one forward and backward pass over sequences, see above."""
+    """Return the FLOPs of one forward and backward pass over sequences, see above."""
     weights, trained = product_weights(model)
     attention = _attention(model)
     return sum((4 * weights + 2 * trained) * n + 1.5 * attention * n * n for n in lengths)
@@ -125,7 +126,7 @@ def update_figures(model: Any, lengths: Sequence[int], epochs: int, seconds: flo
 
 
 class PeakMemory:
-    """Peak memory, stage by stage: of a CUDA device, or what the process held on a CPU (Linux)."""
+    """Peak memory of each stage: of a CUDA device, or the process's resident memory on a CPU (Linux)."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -136,13 +137,13 @@ class PeakMemory:
         if self._device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self._device)
         elif self._device.type == "cpu":
-            # What was freed goes back to the system, and from here on the kernel keeps the most that the process holds.
+            # Return freed memory to the system, and reset the kernel's peak of the process's memory.
             with contextlib.suppress(OSError, AttributeError):
                 ctypes.CDLL(None).malloc_trim(0)
                 Path("/proc/self/clear_refs").write_text("5")
 
     def end(self, stage: str) -> None:
-        """Note the peak since the stage before in GiB: "memory_<stage>" and "..._reserved", or "..._resident"."""
+        """Record the peak since the previous stage in GiB: "memory_<stage>" and "..._reserved", or "..._resident"."""
         if self._device.type == "cuda":
             self.figures[f"memory_{stage}"] = torch.cuda.max_memory_allocated(self._device) / 2**30
             self.figures[f"memory_{stage}_reserved"] = torch.cuda.max_memory_reserved(self._device) / 2**30

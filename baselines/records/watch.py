@@ -2,18 +2,18 @@
 
     warning_no_success     no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
     warning_no_better      at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
-                           `PATIENCE` iterations, fewer than `SOLVED`, and no more than of the first iterations'
+                           `PATIENCE` iterations, fewer than `SOLVED`, and no more than in the first iterations
     warning_refused        more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
                            share has not fallen from the first of them to the last
-    warning_no_contrast    in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
-                           alike, and not because `SOLVED` or more succeeded: there is nothing to compare
+    warning_no_contrast    in `SILENT_FOR` iterations in a row, or in the whole run, all episodes of each group had the
+                           same outcome, and fewer than `SOLVED` succeeded: there is nothing to compare
     warning_little_signal  fewer than `LITTLE` of the steps had an advantage other than 0
     warning_collapse       success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
                            succeeded and no group had contrast
-    warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
+    warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of its value at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are keys of the log's rows, with the value 1. The texts are not stored; they are made from the rows again.
+These are keys of the log's rows, with the value 1. The texts are not stored, but made anew from the rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ENTROPY = 0.1
 SOLVED = 0.9
 
 _EASIER = "give it easier tasks, or a warm start (baselines.imitation.cloning.clone)"
-_CALMER = "a smaller learning_rate, or a divergence from the start in the loss (kl=0.01), keeps a policy from it"
+_CALMER = "to prevent this, use a smaller learning_rate or a KL penalty (loss.kl=0.01)"
 
 
 def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | None = None) -> dict[str, str]:
-    """Return the warnings that the newest row gives reason for and that no earlier row holds.
+    """Return the warnings whose conditions the newest row meets and that no earlier row holds.
 
     Returns:
-        Key for the row -> words.
+        Key for the row -> text.
 
     >>> run = [{"iteration": i, "success": 0.0, "invalid_rate": 0.1, "contrast": 1.0} for i in range(1, 11)]
     >>> list(watch(run)), list(watch(run[:9])), list(watch(run[:9], over=True))
@@ -52,14 +52,14 @@ def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | 
 
 
 def unfinished(rows: Sequence[Row]) -> Row:
-    """Return the newest row without the warnings that were given because the run ended there."""
+    """Return the newest row without the warnings that were given only because the run ended there."""
     *before, newest = rows
     plain = {key: value for key, value in newest.items() if key not in _RULES}
     return plain | dict.fromkeys(watch([*before, plain]), 1.0)
 
 
 def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
-    """Return the warnings of a log in words, in order."""
+    """Return the texts of a log's warnings, in order."""
     lines = []
     for number, row in enumerate(rows, 1):
         given = [key for key in _RULES if row.get(key)]
@@ -96,7 +96,7 @@ def _no_success(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str
     if _fallen(rows) or not (count := _last(rows, PATIENCE, over, "success")):
         return ""
     when = "the iteration" if count == 1 else f"the last {count} iterations"
-    return f"no episode of {when} succeeded, so nothing shows the policy what success is: {_EASIER}"
+    return f"no episode of {when} succeeded, so the policy has no example of success: {_EASIER}"
 
 
 def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
@@ -107,8 +107,8 @@ def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     if last >= THERE and (len(rows) < PATIENCE or last > first or last >= SOLVED):
         return ""
     return (
-        f"the run ended at a success of {last:.0%} and began with {first:.0%}: train for longer, with more episodes "
-        f"(groups, group_size) or another learning_rate; or {_EASIER}"
+        f"success was {first:.0%} at the start of the run and {last:.0%} at its end: train for longer, with more "
+        f"episodes (groups, group_size) or another learning_rate; or {_EASIER}"
     )
 
 
@@ -117,8 +117,8 @@ def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     if len(rates) < REFUSED_FOR or min(rates) <= REFUSED or rates[-1] < rates[0]:
         return ""
     return (
-        f"{rates[-1]:.0%} of the actions are refused, {rates[0]:.0%} were {REFUSED_FOR - 1} iterations before: look at "
-        "what the policy writes (baselines.records.callbacks.Samples) and at the reply parser around the environment; "
+        f"{rates[-1]:.0%} of the actions are refused, after {rates[0]:.0%} {REFUSED_FOR - 1} iterations earlier: look "
+        "at the policy's replies (baselines.records.callbacks.Samples) and at the reply parser around the environment; "
         "clone an expert or demonstrations first (baselines.imitation.cloning.clone), or allow admissible commands "
         "only (HuggingFacePolicy(..., admissible=True))"
     )
@@ -130,8 +130,8 @@ def _no_contrast(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> st
         return ""
     when = "this iteration" if count == 1 else f"the last {count} iterations"
     return (
-        f"in {when} the episodes of every group ended alike, so that methods which compare them learn from penalties "
-        f"at most: {_EASIER}"
+        f"in {when} all episodes of each group had the same outcome, so methods that compare them learn at most from "
+        f"penalties: {_EASIER}"
     )
 
 
@@ -141,11 +141,11 @@ def _little_signal(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> 
         return ""
     solved = rows[-1]["success"] >= SOLVED
     advice = (
-        "the tasks are nearly solved: harder ones, or the end of training"
+        "the tasks are nearly solved: use harder ones, or end the training"
         if solved
-        else f"play tasks that are won now and then, draw others (rollout.resample_rounds=2), or {_EASIER}"
+        else f"play tasks that are sometimes won, draw others (rollout.resample_rounds=2), or {_EASIER}"
     )
-    what = f"only {share:.1%} of the steps have an advantage other than 0, and they alone train the policy"
+    what = f"only {share:.1%} of the steps have an advantage other than 0, and only these train the policy"
     return f"{what if share else 'no step has an advantage other than 0, so none trains the policy'}: {advice}"
 
 
@@ -154,8 +154,8 @@ def _collapse(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         return ""
     best = max(row["success"] for row in rows)
     return (
-        f"success was {best:.0%} and is 0 since {FALLEN_FOR} iterations, without contrast in any group: the policy has "
-        f"collapsed. {_back(rows[:-FALLEN_FOR], kept)}; {_CALMER}"
+        f"success was {best:.0%} and has been 0 for {FALLEN_FOR} iterations, without contrast in any group: the policy "
+        f"has collapsed. {_back(rows[:-FALLEN_FOR], kept)}; {_CALMER}"
     )
 
 
@@ -174,8 +174,8 @@ def _entropy(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     good = [row for row in rows if not _is_flat(measured[0], [row])]
     return (
         f"the entropy fell from {start:.3g} to {now:.3g} nats per token at a success of {rows[-1]['success']:.0%}: the "
-        f"policy writes the same whatever comes, and explores no more. {_back(good, kept)}; {_CALMER}, so does an "
-        "entropy bonus (entropy=0.01)"
+        f"policy gives nearly the same replies each time and no longer explores. {_back(good, kept)}; {_CALMER}, or an "
+        "entropy bonus (loss.entropy=0.01)"
     )
 
 
@@ -192,7 +192,7 @@ def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
     go = (
         f"go back to {kept[max(there)]}"
         if there
-        else "no checkpoint of before is left (checkpoint_every, keep_checkpoints): begin again"
+        else "no earlier checkpoint is left (checkpoint.every, checkpoint.keep): start again"
     )
     return f"The last good iteration was {iteration}, with a success of {last['success']:.0%}: {go}"
 

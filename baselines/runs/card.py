@@ -1,4 +1,4 @@
-"""Description of a run in its folder: `run.json`, a model card for each model, and the upload to the hub."""
+"""Descriptions of a run: `run.json`, a model card for each model, and the upload to the hub."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _RESULTS = (
 def note(settings: RunSettings, folder: Path, command: str = "") -> None:
     """Write `run.json`: command, environment, prompt, tasks and numbers."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {
+    record = {
         "command": command, "config": dataclasses.asdict(settings.config), "training": settings.training.settings(),
         "precision": settings.precision,
     }  # fmt: skip
-    write_file(folder / RUN_FILE, (json.dumps(said, indent=1, default=str) + "\n").encode())
+    write_file(folder / RUN_FILE, (json.dumps(record, indent=1, default=str) + "\n").encode())
 
 
 def _noted(folder: Path) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def earlier(place: Path) -> tuple[str, Path]:
     """Return the model that an earlier run was made from, as `--model` names it, and the folder of its policy.
 
     Args:
-        place: the run's folder, whose final policy it is, or one of its models, such as best-000010.
+        place: a run's folder, for its final policy, or the folder of one of its models, such as best-000010.
 
     Raises:
         DataError: there is no policy.
@@ -58,8 +58,8 @@ def earlier(place: Path) -> tuple[str, Path]:
         folder = folder.parent / "merged"
     if not holds_model(folder):
         raise DataError(f"{place} holds no policy: expected the folder of a finished run (with final/), or a model's")
-    said = next((found for each in (place, place.parent, folder.parent) if (found := _noted(each))), {})
-    model = str(said.get("config", {}).get("model", folder))
+    record = next((found for each in (place, place.parent, folder.parent) if (found := _noted(each))), {})
+    model = str(record.get("config", {}).get("model", folder))
     return (model if model in (TINY, SMOLLM2) else str(folder)), folder
 
 
@@ -109,10 +109,10 @@ def _result(rows: Sequence[Row], key: str, words: str) -> str:
 
 
 def check_login(name: str) -> str:
-    """Return whose login the hub has here, before a run that will be pushed to a repository of a name.
+    """Return the user logged in at the hub, before a run that will be pushed to the named repository.
 
     Raises:
-        ValueError: the name is no repository's, or there is no login.
+        ValueError: this is not a repository's name, or there is no login.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
@@ -128,7 +128,7 @@ def check_login(name: str) -> str:
 
 
 def push(folder: Path, name: str) -> str:
-    """Upload a model's folder to a private repository, which is made where there is none; return its address."""
+    """Upload a model's folder to a private repository, which is created if missing; return its address."""
     from huggingface_hub import HfApi
 
     api = HfApi()

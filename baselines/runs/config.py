@@ -1,4 +1,4 @@
-"""Configuration of a learning benchmark: the part of an environment, the sizes, and the whole.
+"""Configuration of a learning benchmark: settings of an environment, sizes, and the whole configuration.
 
 EnvSettings  settings of one environment, a row of `baselines.environments.registry`: sizes, setup, training
 Config       configuration of one benchmark, made by `make_config` from a row and from options; its `config.json`
@@ -18,7 +18,7 @@ from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSetting
 
 
 class _Change(NamedTuple):
-    """A change of a setting in old records without the setting `since` ("": in all): `then` is read as `now`."""
+    """A changed setting: in old records that lack the setting `since` ("": in all), `then` is read as `now`."""
 
     since: str
     name: str
@@ -30,8 +30,8 @@ class _Change(NamedTuple):
 _ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
 #: Changes of earlier records; `baselines.config.by_name` reads the flat names of version 0.2.
 _CHANGES = (
-    _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both are the default of their time
-    _Change("", "memory.activation_checkpointing", False, None),  # on a CPU the same
+    _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both were defaults at the time
+    _Change("", "memory.activation_checkpointing", False, None),  # equal on a CPU
 )
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that do not change the learning.
 _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
@@ -43,7 +43,7 @@ class Config:
 
     Attributes:
         env: Gymnasium id.
-        methods: credit methods, names that `baselines.recipes.recipe` knows.
+        methods: credit methods, names for `baselines.recipes.recipe`.
         seeds: training seeds; every method is trained once per seed, from the same clone.
         steps, groups, group_size: iterations, tasks of an iteration, episodes of a task.
         model: "tiny", "smollm2", or the folder or hub name of a Hugging Face causal language model.
@@ -52,7 +52,8 @@ class Config:
         temperature: of sampling, in training and in the "sampled" evaluation.
         clone_tasks, clone_epochs: expert episodes of the warm start, and passes over them.
         training_tasks, eval_tasks: numbers of training tasks, and of held-out tasks of the final table.
-        validation_tasks, validation_every: tasks of the learning curve, in neither; iterations between its points.
+        validation_tasks, validation_every: tasks of the learning curve, separate from both; iterations between its
+        points.
         training: settings of `TrainerConfig` by name, the same for all methods except a recipe's own settings.
         setup: settings of the environment.
         lora: rank of the adapter that is trained instead of all weights; 0: all weights.
@@ -107,11 +108,11 @@ def make_config(
 
     Args:
         model: "tiny", "smollm2", or a model's folder or hub name.
-        history: pairs in the prompt; None: the value in the environment's settings for the model: 0 for the tiny one in
-            Sokoban, where it sees nothing but the board, 2 for a model from a folder.
+        history: pairs in the prompt; None: the value in the environment's settings for the model, such as 0 for the
+            tiny one in Sokoban, where it sees nothing but the board, 2 for a model from a folder.
         sizes: numbers that determine its length.
-        lora: rank of an adapter; its learning rate is ten times that of all weights, which is about where adapters
-            learn best (Schulman et al. 2025, "LoRA Without Regret").
+        lora: rank of an adapter; its learning rate is ten times that of all weights, which is about the best for
+            adapters (Schulman et al. 2025, "LoRA Without Regret").
     """
     played = row.played_by(model)
     settings = played.training.settings()

@@ -1,7 +1,7 @@
-"""Which tasks a run plays, and where they come from: found as `gym.make` finds them, noted, and compared on going on.
+"""The source of a run's tasks: found as by `gym.make`, recorded, and compared when the run is resumed.
 
-open_data    a configuration on the data that variables and options name: splits and numbers of tasks that there are
-DataSource   what was found, with a fingerprint; `data_source.json` in the folder of a run and beside its models
+open_data    a configuration on the data that variables and options name, with their splits and numbers of tasks
+DataSource   the source and its fingerprint; `data_source.json` in the folder of a run and beside its models
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from baselines.runs.config import Config
 
 SOURCE_FILE = "data_source.json"
 GENERATED = "generated"
-#: Names of splits to validate and to test on in data of others, the best first.
+#: Names of splits to validate and to test on in external data, the best first.
 _VALIDATION, _TEST = ("validation", "valid_seen", "dev"), ("test", "valid_unseen", "dev")
 #: Arguments that a run sets itself.
 _OURS = ("split", "expert", "render_mode")
-#: Tasks of a split that a fingerprint is made of, at most: of data of others, and of generated ones, which are made.
+#: Most tasks of a split in a fingerprint: of external data, and of generated data, which must be generated for it.
 _MOST, _MADE = 20_000, 8
 #: Fewest tasks of a test or a learning curve.
 _FEWEST = 2
@@ -43,11 +43,11 @@ class DataSource:
     """The tasks of one run.
 
     Attributes:
-        source: "generated", or the arguments or variables that name data of others: "ALFWORLD_DATA=/home/me/alfworld".
-        fingerprint: 16 hexadecimal digits over what the tasks of the splits are made of (the first 20,000 of each; of
-            generated tasks the first eight) and how many there are; where files lie does not count.
-        tasks: how many each split has, for those that are trained, validated or tested on.
-        where: arguments among them that say where data are.
+        source: "generated", or the arguments or variables that name external data: "ALFWORLD_DATA=/home/me/alfworld".
+        fingerprint: 16 hexadecimal digits over the contents of the splits' tasks (the first 20,000 of each; of
+            generated tasks the first eight) and their number; paths of files are not included.
+        tasks: number of tasks of each split that is trained, validated or tested on.
+        where: those of the arguments that are paths of data.
     """
 
     env: str
@@ -59,7 +59,7 @@ class DataSource:
 
     @property
     def words(self) -> str:
-        """All of it in one line.
+        """Source, tasks and fingerprint in one line.
 
         >>> DataSource("AgentRL/ALFWorld-v0", "data=/games", "0123456789abcdef", {"train": 3553}, {}, []).words
         'data=/games; tasks: train 3,553; fingerprint 0123456789abcdef'
@@ -73,10 +73,10 @@ class DataSource:
         return {"data": self.source, "data_fingerprint": self.fingerprint}
 
     def note(self, folder: Path) -> None:
-        """Record it in the folder of a new run, or compare it with the record of a resumed run.
+        """Record the source in the folder of a new run, or compare it with the record of a resumed run.
 
         Raises:
-            OtherConfigurationError: the run began with other tasks, or other arguments of the environment.
+            OtherConfigurationError: the run started with other tasks, or other arguments of the environment.
         """
         path = folder / SOURCE_FILE
         if path.is_file():
@@ -84,19 +84,19 @@ class DataSource:
             if there._compared() == self._compared():
                 return
             if not any(each.name not in (SOURCE_FILE, "config.json", ".lock") for each in folder.iterdir()):
-                self._write(path)  # nothing was done yet
+                self._write(path)  # the run has not started
                 return
-            said = f"  there {there.words}\n  asked for {self.words}"
+            difference = f"  there {there.words}\n  asked for {self.words}"
             if there.fingerprint == self.fingerprint:
-                said = f"  there {there.options}\n  asked for {self.options}"
+                difference = f"  there {there.options}\n  asked for {self.options}"
         elif self.source == GENERATED or not _is_begun(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._write(path)
             return
         else:
-            said = f"  there generated tasks (it has no {SOURCE_FILE})\n  asked for {self.words}"
+            difference = f"  there generated tasks (it has no {SOURCE_FILE})\n  asked for {self.words}"
         raise OtherConfigurationError(
-            f"{folder} holds a run on other data:\n{said}\n"
+            f"{folder} holds a run on other data:\n{difference}\n"
             "Give another folder with --out, name the old data to continue it, or delete the folder."
         )
 
@@ -124,7 +124,7 @@ def _is_begun(folder: Path) -> bool:
 
 
 def noted(folder: Path) -> DataSource | None:
-    """Return the data source that a run's folder records; None: it records none."""
+    """Return the data source recorded in a run's folder, or None."""
     path = folder / SOURCE_FILE
     return _read(path) if path.is_file() else None
 
@@ -140,15 +140,15 @@ def open_data(
 ) -> tuple[Config, DataSource]:
     """Return a configuration on the data that options or variables name, with splits and numbers of tasks that fit.
 
-    Without either it is the configuration as it was. With data of others it validates and tests on the splits that
-    these have for it ("valid_seen" and "valid_unseen" in ALFWorld); numbers of tasks that are too large for a split are
-    lowered, and split in proportion where two parts of a run share it.
+    Without either the configuration does not change. With external data it validates and tests on their splits for this
+    purpose ("valid_seen" and "valid_unseen" in ALFWorld). Numbers of tasks that are too large for a split are lowered;
+    parts of a run that share a split divide it in proportion.
 
     Args:
         config: the requested configuration, on generated tasks.
-        given: arguments of the environment, which win.
+        given: arguments of the environment, which take precedence.
         asked: fields of `baselines.runs.config.Sizes` that the user has set; they are not lowered.
-        whole: whether data of others are trained on whole.
+        whole: whether all training tasks of external data are used.
 
     Raises:
         ValueError: missing or damaged data, with the message of `gym.make`; splits or tasks that the data lack.
@@ -158,15 +158,15 @@ def open_data(
     if ours := [name for name in _OURS if name in given]:
         raise ValueError(f"--option {ours[0]}={given[ours[0]]!r}: a run sets {ours[0]!r} itself: leave it out")
     found = {name: value for name, value in given.items() if not (name in row.data and value is None)}
-    said = {name: name for name in row.data}
+    origin = {name: name for name in row.data}
     for name, variable in row.data.items():
         if name not in found and variable and os.environ.get(variable):
-            found[name], said[name] = os.environ[variable], variable
+            found[name], origin[name] = os.environ[variable], variable
     for name in row.data:
         if isinstance(found.get(name), str) and found[name] not in ("", GENERATED):
             found[name] = str(Path(found[name]).expanduser().absolute())
     setup = config.setup
-    named = [f"{said[name]}={found[name]}" for name in row.data if found.get(name, GENERATED) != GENERATED]
+    named = [f"{origin[name]}={found[name]}" for name in row.data if found.get(name, GENERATED) != GENERATED]
     options, plenty = dict(setup.options), dict(setup.plenty)
     if named:
         options = {name: value for name, value in options.items() if name not in row.made}
@@ -204,7 +204,7 @@ def _splits(setup: Any, tasks: Any) -> Any:
     if setup.train not in there:
         raise ValueError(
             f"{tasks.name}: no tasks to train on: expected a split {setup.train!r}, got {list(tasks.splits)}; a panel "
-            "plays them (`panel`), trained is on others"
+            "(`panel`) plays them; train on other tasks"
         )
     validation = next((split for split in _VALIDATION if split in there), None)
     test = next((split for split in _TEST if split in there), validation)
@@ -236,7 +236,7 @@ def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -
             )
         total = sum(free.values())
         if total > left:
-            # Rounded down, all but the last, which gets the rest.
+            # All but the last are rounded down; the last gets the rest.
             for name in list(free)[:-1]:
                 free[name] = max(_fewest(name, free[name]), left * free[name] // total)
             free[list(free)[-1]] = left - sum(list(free.values())[:-1])

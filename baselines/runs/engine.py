@@ -1,4 +1,4 @@
-"""Who writes the replies of a training run: the loop over its own model, vLLM in this process, or a server."""
+"""Engines that generate a training run's replies: the loop over its own model, vLLM in this process, or a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from agentgym.outside.http import HttpAnswer, HttpClient
 from agentgym.outside.redaction import redact
 
-#: In a run's folder: the start that an engine reads, and weights on their way to it.
+#: Folders in a run's folder: the start weights that an engine reads, and later weights for it.
 ENGINE_FOLDER = ".engine.partial"
 #: vLLM's share of the card that it shares with the trainer.
 SHARE = 0.4
@@ -20,7 +20,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Engine:
-    """What `--engine` names.
+    """Value of the option `--engine`.
 
     Attributes:
         kind: "loop", "vllm" or "server".
@@ -52,14 +52,14 @@ class Engine:
         return cls(kind, (url or _DEFAULT_URL) if kind == "server" else "")
 
     def check(self, lora: int, staleness: int = 0) -> None:
-        """Refuse what cannot be, before a model is loaded.
+        """Refuse impossible combinations before a model is loaded.
 
         Raises:
-            ImportError: vLLM is not installed, or in a release that is not known.
+            ImportError: vLLM is not installed, or its release is not supported.
             ValueError: all weights are trained, and this engine accepts only adapters; or it cannot sleep.
         """
         if self.kind == "server" and not lora:
-            raise ValueError("a server takes adapters alone, no whole weights: --lora 32, or --engine vllm")
+            raise ValueError("a server takes only adapters, not whole weights: --lora 32, or --engine vllm")
         if self.kind == "vllm":
             from policies.engines.vllm import check_version, is_cpu_build
 
@@ -74,7 +74,7 @@ class Engine:
                 )
 
     def sampler(self, base: Any, folder: Path, *, lora: int, stored: Path | None, resumed: bool) -> Any:
-        """Start the engine, or reach it, and return its sampler; None for the loop.
+        """Start the engine, or connect to it, and return its sampler; None for the loop.
 
         Raises:
             ValueError: replies are restricted to admissible commands, or the server does not answer.
@@ -87,7 +87,7 @@ class Engine:
                 "for (policy.json, admissible): --engine loop"
             )
         place = folder / ENGINE_FOLDER
-        shutil.rmtree(place, ignore_errors=True)  # of a run that was stopped
+        shutil.rmtree(place, ignore_errors=True)  # left by a run that was stopped
         if self.kind == "server":
             from policies.engines.server import ServerSampler
 
@@ -95,7 +95,7 @@ class Engine:
         from policies.engines.vllm import VllmSampler
 
         start = stored
-        if start is None or not start.is_dir():  # a name on the hub has none either
+        if start is None or not start.is_dir():  # a name on the hub has no such folder either
             start = place / "start"
             base.save_pretrained(start)
         settings = base.settings
@@ -107,7 +107,7 @@ class Engine:
             work=place / "weights",
             lora_rank=lora or None,
             holds=-1 if resumed and not lora else 0,
-            # Engines go by the stored type, and the probe by the trainer's.
+            # Engines use the stored type, and the comparison uses the trainer's.
             dtype="float32" if base.precision is None else "bfloat16",
             gpu_memory_utilization=SHARE,
             sleeps=self.sleeps,
@@ -126,5 +126,5 @@ def _served(url: str) -> str:
         return str(client.read(answer)["data"][0]["id"])
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise ValueError(
-            f"{client.url} names no model ({error}): start a server there, as docs/samplers.md says"
+            f"{client.url} lists no model ({error}): start a server there, see docs/samplers.md"
         ) from error

@@ -1,12 +1,12 @@
-"""What a run will take, before its model is loaded: memory by part, tokens and hours of an iteration.
+"""Estimate of a run's cost before its model is loaded: memory by part, tokens and hours of an iteration.
 
 A pass of the update is run on tensors without memory (PyTorch's fake tensors), forward and backward, and every
-allocation is counted; two small depths give the cost of a layer. The rest is arithmetic on `config.json`. Prompts are
-those of two episodes of random commands or of the expert, whichever are longer. Seconds are those of this model of
-speed, with the formulas of `baselines.records.utilisation`:
+allocation is counted; two small depths give the cost of a layer. The rest is computed from `config.json`. Prompts are
+those of two episodes of random commands or of the expert, whichever are longer. Seconds follow this model, with the
+formulas of `baselines.records.utilisation`:
 
-    generation   arithmetic of what is read / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
-    update       arithmetic of all passes / (SHARE x peak)
+    generation   FLOPs of the tokens read / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
+    update       FLOPs of all passes / (SHARE x peak)
     environment  as measured while the episodes were played
 """
 
@@ -54,9 +54,9 @@ from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.training import can_recompute, recomputed_activations
 
 GIB = 2**30
-#: Shares of the device's peak and of its bandwidth that are reckoned with, and seconds of the host per decode step.
+#: Assumed shares of the device's peak and of its bandwidth, and seconds of the host per decode step.
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
-#: Share of the memory that may be planned with: the rest is for the device's context and for fragments.
+#: Usable share of the memory: the rest is for the device's context and for fragmentation.
 USABLE = 0.94
 #: Depths of the models whose passes are counted.
 _DEPTHS = (2, 4)
@@ -68,7 +68,7 @@ class DoesNotFitError(ValueError):
 
 @dataclass(frozen=True)
 class Device:
-    """Where a run computes: bytes of memory, FLOP/s, bytes per second; `gpu` decides defaults of the trainer."""
+    """Device of a run: bytes of memory, FLOP/s, bytes per second; `gpu` decides defaults of the trainer."""
 
     name: str
     memory: float
@@ -78,7 +78,7 @@ class Device:
 
     @classmethod
     def here(cls) -> Device:
-        """Return this machine's: its GPU, or the processor, whose speed is measured in a tenth of a second."""
+        """Return this machine's device: its GPU, or the processor, whose speed is measured in a tenth of a second."""
         if torch.cuda.is_available():
             name, total = torch.cuda.get_device_name(0), torch.cuda.get_device_properties(0).total_memory
             known = [next((rate for part, rate in each.items() if part in name), None) for each in (PEAKS, BANDWIDTHS)]
@@ -102,7 +102,7 @@ CARDS = {
 
 
 def card(name: str) -> Device:
-    """Return a card by name; a ValueError suggests one where it is not known."""
+    """Return a card by name; for an unknown name a ValueError suggests one."""
     if name not in CARDS:
         raise ValueError(f"unknown card {name!r}; {suggest(name, list(CARDS))}")
     return CARDS[name]
@@ -115,10 +115,10 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 def choose_attention(model: Any, gpu: bool, asked: str | None = None) -> str:
-    """Put the attention that a run takes into `model.config`; return it with how it reads packed rows, in words.
+    """Set the run's attention in `model.config`; return it, and a description of how it reads packed rows.
 
-    PyTorch's own reads packed rows sequence by sequence, and rollouts keep the keys of earlier turns, where all layers
-    attend to everything before. For windows of tokens a GPU takes flash-attention, or else flex attention.
+    If all layers attend to all earlier tokens, it is PyTorch's own, which reads packed rows sequence by sequence, and
+    rollouts keep the keys of earlier turns. For sliding windows a GPU uses flash-attention, else flex attention.
     """
     model.config._attn_implementation = found = asked or "sdpa"
     windows = not set(getattr(text_config(model), "layer_types", None) or ()) & {"linear_attention", "conv"}
@@ -134,8 +134,8 @@ def choose_attention(model: Any, gpu: bool, asked: str | None = None) -> str:
 class Played(NamedTuple):
     """Means of some episodes.
 
-    `steps`; tokens of all `prompts`, and those of them that no earlier prompt began with (`fresh`); tokens of the
-    `longest` prompt and `reply`; `seconds` of a step.
+    `steps`; tokens of all `prompts`, and those not in an earlier prompt's prefix (`fresh`); tokens of the `longest`
+    prompt and `reply`; `seconds` of a step.
     """
 
     steps: float
@@ -182,7 +182,7 @@ def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
             with contextlib.closing(
                 make_envs(settings.config, episodes, own=own, training=True, expert=expert)
             ) as envs:
-                for _ in range(2):  # tasks may be made when they are first played: the second time counts
+                for _ in range(2):  # a task may be generated when it is first played, so only the second time counts
                     counting, begin = _Counting(player, encode), time.perf_counter()
                     table = collect(envs, counting, tasks=training_tasks(settings.config)[:episodes], seed=0)
                     spent = time.perf_counter() - begin - counting.spent
@@ -196,7 +196,7 @@ def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
 
 
 class Allocations(TorchDispatchMode):
-    """Counts the bytes of the storages that tensor operations make while the block runs: `now`, and at most `peak`."""
+    """Counts the bytes of tensor storages allocated while the block runs: `now`, and their maximum, `peak`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class Allocations(TorchDispatchMode):
         self._known: dict[int, Any] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count the storages of what it returns."""
+        """Run an operation and count the storages of its results."""
         found = func(*args, **(kwargs or {}))
         for each in tree_leaves(found):
             if isinstance(each, torch.Tensor):
@@ -268,7 +268,7 @@ def _count(
         weights = list(model.parameters())
         trained = [weight for weight in weights if weight.requires_grad]
         for weight in trained:
-            weight.grad = torch.zeros_like(weight)  # of the pass before
+            weight.grad = torch.zeros_like(weight)  # of the previous pass
         with recomputed_activations(model) if recompute else contextlib.nullcontext(), Allocations() as found:
             ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
             places = torch.arange(row - reply, row).repeat(rows)
@@ -301,14 +301,14 @@ def _sizes(config: Any, *how: Any) -> _Sizes:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run takes on a device.
+    """Estimated cost of a run on a device.
 
     Attributes:
         attention: of the model, as transformers names it.
         stages: bytes by part, of "generation" and "update", and of "cloning" where the run begins with a clone.
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
-        facts: model, attention and assumptions, in words.
+        facts: texts on model, attention and assumptions.
     """
 
     device: Device
@@ -337,7 +337,7 @@ class Plan:
         time_of_all = duration(iterations * self.seconds["total"])
         return [
             *found, f"  tokens of an iteration: {tokens}", f"  time of an iteration: {total} = {', '.join(stages)}",
-            f"  {iterations} iterations: {time_of_all} without validation (reckoned with {SHARE:.0%} of the peak; "
+            f"  {iterations} iterations: {time_of_all} without validation (assumes {SHARE:.0%} of the peak; "
             "measured after two iterations)",
         ]  # fmt: skip
 
@@ -347,7 +347,7 @@ def _gib(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words.
+    """Format a time.
 
     >>> duration(42), duration(4000), duration(200_000)
     ('42 s', '1 h 7 min', '2 d 7 h')
@@ -361,7 +361,7 @@ def duration(seconds: float) -> str:
 
 
 class Planner:
-    """Makes plans of one run: its model's config, tokenizer and episodes are read once, settings may differ.
+    """Makes plans of one run: reads its model's config, tokenizer and episodes once, for different settings.
 
     Args:
         device: where it will run; None: here.
@@ -381,12 +381,12 @@ class Planner:
     ) -> None:
         self.device, self._engine = device or Device.here(), engine or Engine()
         self._config, policy = _read_model(settings)
-        self._stored = getattr(self._config, "dtype", None) or torch.float32  # a model that is made overwrites it
+        self._stored = getattr(self._config, "dtype", None) or torch.float32  # building a model overwrites it
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
         self._model, self._known = _model(self._config, torch.float32, settings.config.lora), dict[Any, _Sizes]()
-        self._gpu = self.device.gpu and not self._tiny  # the tiny model is always on the processor
+        self._gpu = self.device.gpu and not self._tiny  # the tiny model always runs on the CPU
         self._words = choose_attention(self._model, self._gpu, attention)
         large = sum(each.numel() for each in self._model.parameters()) >= LARGE
         self._keeps = self._engine.kind == "loop" and large and may_take_runs(self._model)
@@ -410,7 +410,7 @@ class Planner:
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         cache = size * 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
         own, side = self._engine.kind == "loop", min(episodes, self._side)
-        # In 16 bits the loop plays with a copy; one of an adapter's model has the sums of base and adapter.
+        # In 16 bits the loop plays with a copy; with an adapter, the copy holds the sums of base and adapter.
         casts = precision is not None and dtype.itemsize == 4
         playing = {
             "a copy to play": 2 * found.parameters if casts else dtype.itemsize * found.adapted,
@@ -463,7 +463,7 @@ class Planner:
         """Return the plan of a run that fits.
 
         Raises:
-            DoesNotFitError: the run does not fit; the message names settings with which it fits, one after the other.
+            DoesNotFitError: the run does not fit; the message lists settings with which it fits.
         """
         found = best = self.plan(settings)
         words, tried = list[str](), settings
@@ -477,10 +477,9 @@ class Planner:
                 words.append(option)
         if not words and found.needed <= found.room:
             return found
-        said = " ".join(words)
-        fits = f"{said} makes it {_gib(best.needed)}"
+        fits = f"{' '.join(words)} makes it {_gib(best.needed)}"
         raise DoesNotFitError(
-            f"the run needs {_gib(found.needed)}, and {self.device.name} has {_gib(found.room)} to plan with: "
+            f"the run needs {_gib(found.needed)}, and {self.device.name} has {_gib(found.room)} available: "
             + (fits if best.needed <= best.room else
                f"no setting makes it fit{f' ({fits})' * bool(words)}; take a smaller model, a larger card, or an "
                "engine over several cards (docs/engines.md)")
@@ -551,7 +550,7 @@ class Planner:
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process holds now; 0 where the system does not say (not Linux)."""
+    """Return this process's resident bytes; 0 if the system does not report them (not Linux)."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -559,7 +558,7 @@ def resident() -> int:
 
 
 def _read_model(settings: RunSettings) -> tuple[Any, Any]:
-    """The config of a run's model, and a policy without weights to count tokens with; None: there is no tokenizer."""
+    """The config of a run's model, and a policy without weights that counts tokens; None: there is no tokenizer."""
     from transformers import AutoConfig
 
     config = settings.config

@@ -1,9 +1,9 @@
 """One training run, the same for `baselines.train`, the commands and the studies.
 
-train           an environment's name and a method's -> a trained policy: what `from baselines import train` gives
+train           names of an environment and a method -> a trained policy (`from baselines import train`)
 carry_out       the same from `RunSettings`
 cloned          the start policy: an expert is imitated
-train_policy    a policy that is there already, in the environments of a configuration
+train_policy    trains an existing policy in the environments of a configuration
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
     from baselines.imitation.cloning import CloneResult
     from baselines.records.metrics import Row
 
-#: In a run's folder: the start policy, and an adapter and its base as one model.
+#: Folders in a run's folder: the start policy, and an adapter merged with its base.
 CLONE_FOLDER, MERGED_FOLDER = "clone", "merged"
-#: Below the folder in which Python was started.
+#: Relative to the folder in which Python was started.
 RUNS = Path("runs") / "train"
-#: Called with the updates that are done and their number.
+#: Called with the number of finished updates and the number of all.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What `train` returns.
+    """Result of `train`.
 
     Attributes:
         folder: log, samples, checkpoints, the start policy ("clone") and the trained one ("final").
@@ -85,7 +85,7 @@ class Run:
         return self.trainer.log.rows
 
     def test(self, temperature: float = 0.0) -> Evaluation:
-        """Play the held-out test tasks, of which training and validation have seen none."""
+        """Play the held-out test tasks, which training and validation did not use."""
         config = self.settings.config
         envs, seed = make_envs(config, config.eval_tasks), self.settings.training.seed
         return evaluate(envs, self.policy, held_out_tasks(config), seed=seed, temperature=temperature)
@@ -119,8 +119,8 @@ def train(
         run = train("AgentRL/Sokoban-v0", method="graphgpo")
         run.log[-1]["validation_greedy_success"], run.test(), run.policy
 
-    What is not given is what `baselines/environments/` says for the environment and the model: prompt, splits, numbers
-    of tasks, learning rate. The command `stepcredit train` is the same.
+    Defaults come from `baselines/environments/`, for the environment and the model: prompt, splits, numbers of tasks,
+    learning rate. The command `stepcredit train` is the same.
 
     Args:
         env: a name such as "sokoban" or "alfworld", a registered id, or "my_module:Env-v0", which imports the module
@@ -130,14 +130,14 @@ def train(
         model: "tiny" (0.2 million parameters, nothing to download), "smollm2" (135 million, downloads 93 MB once), or
             the folder of a Hugging Face causal language model.
         clone: expert episodes that are imitated first, 0: none; or a file of episodes, see
-            `baselines.imitation.episodes.read_episodes`. None: for "tiny" what the environment's settings say (300 in
-            Sokoban), 0 for other models and for environments without settings.
-        out: folder of the run; a run that it holds is continued. None: a new folder below runs/train.
+            `baselines.imitation.episodes.read_episodes`. None: for "tiny" the number in the environment's settings (300
+            in Sokoban), 0 for other models and for environments without settings.
+        out: folder of the run; a run in it is continued. None: a new folder below runs/train.
         options: arguments of the environment, such as {"data": "~/alfworld"}.
-        history: earlier steps in the prompt; None: as the environment's settings say.
+        history: earlier steps in the prompt; None: the number in the environment's settings.
         lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
-        quick: sizes of a smoke test, which shows that everything works and not which method is better.
-        **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
+        quick: sizes of a smoke test, which shows that everything works, but not which method is better. **settings:
+        fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
             `**{"loss.kl": 0.0}`.
 
     Returns:
@@ -190,11 +190,11 @@ def carry_out(
         folder: gets start policy, checkpoints, log, samples, and the final policy with its model card.
         *callbacks: of the trainer, besides the one that writes samples.
         engine: generates the replies; None: the loop over the model itself.
-        lanes: into which the episodes that are played side by side are divided.
+        lanes: number of groups of parallel episodes that do not wait for each other.
         attention: transformers' name of the attention of a pretrained model; None: its choice.
-        imitating: called with the start policy's updates that are done, and their number.
+        imitating: called with the number of finished updates of the start policy, and the number of all.
         tensorboard: whether files for TensorBoard are written.
-        command: that started the run, for the model card.
+        command: the command that started the run, for the model card.
 
     Raises:
         agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
@@ -203,7 +203,7 @@ def carry_out(
     from policies.lora import ADAPTER_FILE, LoraSettings, add_lora, begin_with, merge_lora
     from policies.vision.policy import VisionPolicy
 
-    transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
+    transformers.utils.logging.disable_progress_bar()  # the run shows its own progress
     config, engine = settings.config, engine or Engine()
     engine.check(config.lora, settings.training.rollout.staleness)
     if settings.source is not None:
@@ -281,7 +281,7 @@ def train_policy(
 
 
 def about(folder: Path) -> dict[str, str]:
-    """Return what the logs of a folder's runs say of their data, see `baselines.runs.data_source`."""
+    """Return the data sources in the logs of a folder's runs, see `baselines.runs.data_source`."""
     source = noted(folder)
     return {} if source is None else source.about
 
@@ -289,13 +289,13 @@ def about(folder: Path) -> dict[str, str]:
 def cloned(
     config: Config, seed: int, progress: Progress | None = None, policy: Any = None
 ) -> tuple[Any, CloneResult | None]:
-    """Return a policy that has imitated the expert's episodes, and how that went; None: there are none.
+    """Return a policy that has imitated the expert's episodes, and the training's result; None: there are none.
 
     Args:
         config: environment, model, and the number of episodes.
         seed: of the weights, the episodes and the order of the steps.
-        progress: called with the updates that are done, and their number.
-        policy: that learns; None: a new one.
+        progress: called with the number of finished updates, and the number of all.
+        policy: the one that learns; None: a new one.
     """
     from baselines.imitation.cloning import clone, informed_demonstrations
     from policies.lora import has_adapter
@@ -304,7 +304,7 @@ def cloned(
     if not config.clone_tasks:
         return policy, None
     played, beside = tasks(setup.train, config.clone_tasks), []
-    if setup.clone_contexts:  # the expert's, whoever is cloned
+    if setup.clone_contexts:  # the expert's, also if a file of episodes is cloned
         known = dataclasses.replace(config, setup=dataclasses.replace(setup.while_cloned(), adviser=""))
         envs = make_envs(known, config.clone_tasks, expert=True)
         beside = informed_demonstrations(policy, envs, played, setup.clone_contexts, seed=seed)
@@ -330,10 +330,10 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
 
 
 def check_expert(config: Config) -> None:
-    """Refuse episodes of an expert where the environment has none.
+    """Check that the environment has an expert, if its episodes are to be imitated.
 
     Raises:
-        ValueError: it has none; the message names an alternative.
+        ValueError: it has none; the message names alternatives.
     """
     try:
         with contextlib.closing(make_envs(config, 1, expert=True)) as envs:

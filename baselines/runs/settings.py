@@ -41,10 +41,10 @@ class RunSettings:
         config: environment, prompt and tasks, as the learning benchmark has them.
         paper: the paper whose settings are used; None: the benchmark's own settings.
         reply_tokens: length limit of a reply; None: the model's own.
-        truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
-            settings say.
+        truncate: treatment of prompts that do not fit, see `policies.pretrained.Settings`; None: that of
+            the model's own settings.
         source: the data that are played; None: not determined yet.
-        credit: the method, where it is not one that a name stands for.
+        credit: the method, if it has no registered name.
         variable: argument for the folder of external data, and the environment variable that is used without it.
         precision: "bf16" or "fp32", the type of the computation; None: see `policies.pretrained.mixed_precision`.
         start: folder of the policy that the run begins with, see `baselines.runs.card.earlier`; None: the model.
@@ -76,7 +76,7 @@ class RunSettings:
         return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
 
     def told(self) -> list[str]:
-        """Return what is printed before a run starts: what differs from the paper, what else is set, and what not."""
+        """Return the text before a run: differences from the paper, other settings, and settings without effect."""
         if self.paper is None:
             return []
         differing = self.paper.differences(self.training)
@@ -94,7 +94,7 @@ class RunSettings:
         rate = self.training.learning_rate
         if self.config.lora and self.paper.lora_rank is None and rate == self.paper.training.get("learning_rate"):
             differing.append(
-                f"the paper's learning rate {rate:g} is one of all weights; an adapter learns best at about ten times "
+                f"the paper's learning rate {rate:g} is for all weights; an adapter learns best at about ten times "
                 f"that: --set learning_rate={10 * rate:g}"
             )
         facts = [(line, line.partition(":")[0]) for line in self.paper.unset()]
@@ -105,7 +105,7 @@ class RunSettings:
         of_others = self._of_others()
         return [
             f"settings of {self.paper.title}",
-            *(f"  differs   {line}" for line in differing or ["nothing of what is printed for the trainer"]),
+            *(f"  differs   {line}" for line in differing or ["none of the printed trainer settings"]),
             *([f"  differs   {of_others}"] if of_others else []),
             *(f"  set       {line} ({handled[name]})" for line, name in facts if handled.get(name)),
             *(f"  not set   {line}" for line, name in facts if name not in handled),
@@ -141,17 +141,18 @@ def run_settings(
     precision: Any = None,
     start: Path | None = None,
 ) -> RunSettings:
-    """Put a run together.
+    """Combine the settings of a run.
 
-    `paper` wins over the benchmark's settings, `sizes` (fields of `baselines.runs.config.Sizes`) over those, `changes`
-    (settings of `TrainerConfig`) over everything. `lora` of None is the paper's rank, else 0. `clone` is a number of
-    expert episodes, or a file of episodes; None: for the tiny model as the environment's settings say, for any other,
-    with a paper's settings and after a `start` none. `history`, `truncate`, `precision` and `start` of None: as the
-    environment's and the model's own settings say. `credit` is the method where `method` is no name of one.
+    `paper` overrides the benchmark's settings, `sizes` (fields of `baselines.runs.config.Sizes`) override those, and
+    `changes` (settings of `TrainerConfig`) override everything. `lora` of None is the paper's rank, else 0. `clone` is
+    a number of expert episodes, or a file of episodes; None: for the tiny model the number in the environment's
+    settings; none for other models, with a paper's settings, or after a `start`. None for `history`, `truncate`,
+    `precision` and `start`: the environment's and the model's own settings. `credit` is the method if `method` is not
+    a registered name.
 
     Raises:
         TypeError: a change names no setting; the message suggests one.
-        ValueError: a change has a value that cannot be, or there is no such `truncate`, `precision` or file.
+        ValueError: a change has an impossible value, or there is no such `truncate`, `precision` or file.
     """
     if truncate is not None and truncate not in get_args(Truncate):
         raise ValueError(f"--truncate is one of {get_args(Truncate)}, got {truncate!r}")
@@ -198,7 +199,7 @@ def run_settings(
 
 
 def _environment(paper: Paper) -> dict[str, dict[str, Any]]:
-    """Return, by the paper's word, the keyword arguments of the environment that a printed value stands for."""
+    """Return, by the paper's name, the environment's keyword arguments for a printed value."""
     known = settings_of(paper.env).papers_options
     return {name: known[name](value) for name, value in paper.environment.items() if name in known}
 
@@ -207,7 +208,7 @@ def _handled(paper: Paper, temperature: float) -> dict[str, str]:
     words = {"reply_tokens": "max_new_tokens", "prompt_tokens": "max_prompt_tokens", "lora_rank": ""}
     for name, options in _environment(paper).items():
         words[name] = ", ".join(f"{option}={value!r}" for option, value in options.items())
-    # Validation plays twice: greedily and as the rollouts do.
+    # Validation plays twice: greedily and with the rollouts' sampling.
     if paper.validation_temperature == 0:
         words["validation_temperature"] = "validation_greedy"
     elif paper.validation_temperature == temperature:

@@ -40,15 +40,15 @@ RANDOM, EXPERT, CLONE = "random", "expert", "clone"
 GREEDY, SAMPLED = "greedy", "sampled"
 #: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.
 _TOKENIZER_LEVELS = 64
-#: Episodes, and their steps, of an environment without settings, whose words it must know too.
+#: Episodes, and their steps, from which it learns the words of an environment without settings.
 _RANDOM_EPISODES, _RANDOM_STEPS = 16, 40
 #: Options of a prompt's window that a transcript does not have.
 _WINDOW_ONLY = ("keep_first", "max_chars", "shown")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 #: Files of a model in the form of transformers; a repository may hold others, such as weights in other formats.
 _MODEL_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
-#: What a model that is not ours is asked to write where it is not to think, and how its reply is completed. Commands of
-#: ALFWorld take up to twelve tokens.
+#: Instruction for a pretrained model that shall not think, and how its reply is completed. Commands of ALFWorld take up
+#: to twelve tokens.
 COMMAND_ONLY = "Answer with exactly one command inside <action> and </action>, and nothing else."
 _FOREIGN: dict[str, Any] = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 16}
 #: Highest learning rates of cloning: random weights take large steps, pretrained ones are fine-tuned.
@@ -107,19 +107,19 @@ def check_model(model: str, *, download: bool = False) -> str:
 
 
 def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Raise ValueError for a text-only model in an environment that shows pictures.
+    """Check that a model reads pictures if the environment shows them.
 
     Raises:
-        ValueError: it is one, and the environment shows some.
+        ValueError: it does not.
     """
     from policies.vision.policy import sees
 
-    if model == TINY:  # it is made to see; no environment is built to ask
+    if model == TINY:  # the tiny model reads pictures; a check would have to build the environment
         return
     plain = shows_text(env)
     if not (plain or sees(model, download=download)):
         raise ValueError(
-            f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model"
+            f"{env} shows pictures, and {model!r} reads only text: expected tiny, or a Qwen2.5-VL or Qwen3-VL model"
         )
 
 
@@ -130,7 +130,7 @@ def shows_text(env: str) -> bool:
 
 
 def training_tasks(config: Config) -> list[dict[str, Any]]:
-    """Tasks of reinforcement learning: those after the cloned ones."""
+    """Tasks of reinforcement learning, which follow the cloned ones."""
     return tasks(config.setup.train, config.training_tasks, config.clone_tasks)
 
 
@@ -140,13 +140,13 @@ def held_out_tasks(config: Config, split: str = "") -> list[dict[str, Any]]:
 
 
 def validation_tasks(config: Config) -> list[dict[str, Any]]:
-    """Tasks of the learning curve, none of them a test task."""
+    """Tasks of the learning curve, without test tasks."""
     setup = config.setup
     return tasks(setup.validation, config.validation_tasks, config.eval_tasks if setup.validation == setup.test else 0)
 
 
 def make_envs(config: Config, episodes: int, **how: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return the environments of `bare_envs`, whose options are taken, with reply parser and prompts of `config`."""
+    """Return the environments of `bare_envs`, with its options, and with reply parser and prompts of `config`."""
     return with_prompts(bare_envs(config, episodes, **how), config, transcript=config.transcript)
 
 
@@ -158,7 +158,7 @@ def with_prompts(
     reply_format: str = COMMAND_ONLY,
     **parsing: Any,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Put reply parser and prompts around what `bare_envs` returns."""
+    """Wrap the environments of `bare_envs` in reply parser and prompts."""
     envs, style = VectorReplyParser(envs, **parsing), dict(config.setup.prompt)
     if transcript:
         style = {name: value for name, value in style.items() if name not in _WINDOW_ONLY}
@@ -200,10 +200,10 @@ def bare_envs(
 
 
 class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
+    """Records the observations of every sub-environment since the last reset (autoreset `DISABLED`).
 
-    Place it directly around the environment and its state keys, below reply and prompt wrappers. Where a picture is
-    shown, its data URL is a line before the text, for `benchmarks/report/board.js`.
+    Place it directly around the environment and its state keys, below reply and prompt wrappers. A picture is recorded
+    as a data URL on a line before the text, for `benchmarks/report/board.js`.
 
     Attributes:
         frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.
@@ -237,14 +237,14 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
 
 
 def make_lanes(config: Config, episodes: int, lanes: int, **options: Any) -> list[gym.vector.VectorEnv[Any, Any, Any]]:
-    """Return as many places as `make_envs` does, with its options, in lanes that do not wait for each other.
+    """Return the sub-environments of `make_envs`, with its options, in lanes that do not wait for each other.
 
     Raises:
-        ValueError: there are more lanes than places.
+        ValueError: there are more lanes than sub-environments.
     """
     places = min(episodes, SIDE_BY_SIDE)
     if not 1 <= lanes <= places:
-        raise ValueError(f"expected 1 to {places} lanes, as many as episodes are played side by side, got {lanes}")
+        raise ValueError(f"expected 1 to {places} lanes, the number of episodes played in parallel, got {lanes}")
     sizes = [places // lanes + (i < places % lanes) for i in range(lanes)]
     return [make_envs(config, size, **options) for size in sizes]
 
@@ -269,8 +269,8 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
     """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
 
     Args:
-        frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
-            that they are stored in, else float32.
+        frozen: whether the weights of a pretrained model are not trained, because it gets an adapter; they then keep
+            their stored type, else they are float32.
         **how: `attn_implementation`, `device` and `autocast` of a pretrained model, see
             `policies.huggingface.HuggingFacePolicy.from_pretrained`.
     """
@@ -334,7 +334,7 @@ def _pretrained(config: Config, frozen: bool, how: dict[str, Any]) -> HuggingFac
     else:
         folder = Path(config.model)
         settings = {} if (folder / SETTINGS_FILE).is_file() else {**_FOREIGN, **config.setup.policy}
-    # Weights stored in 16 bits would swallow the small steps of an optimiser.
+    # Weights in 16 bits would round away the small steps of an optimiser.
     dtype = "auto" if frozen else torch.float32
     return load_policy(folder, dtype=dtype, **settings, **how)
 
@@ -347,7 +347,7 @@ def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
 
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
-    """Let a vision policy write its pictures next to the checkpoints that hold replies; a resumed run reads them."""
+    """Let a vision policy write its pictures beside the checkpoints, so that a resumed run can read them."""
     from policies.vision.policy import VisionPolicy
 
     if isinstance(policy, VisionPolicy):
@@ -360,7 +360,7 @@ def clones_adapter(config: Config) -> bool:
 
 
 def cloning(config: Config, adapter: bool = False) -> dict[str, Any]:
-    """Arguments of `baselines.imitation.cloning.clone`: the model's, and on top those of the setup.
+    """Arguments of `baselines.imitation.cloning.clone`: the model's, overridden by those of the setup.
 
     Args:
         adapter: whether an adapter is cloned, at ten times the learning rate.
@@ -372,15 +372,15 @@ def cloning(config: Config, adapter: bool = False) -> dict[str, Any]:
 
 
 def imitation_setting(config: Config, seed: int) -> Setting:
-    """Where and how the methods of imitation learn: on the tasks that were cloned, at the rates of clone and training.
+    """Tasks and settings of the methods of imitation: the cloned tasks, and the learning rates of clone and training.
 
     Raises:
-        DataError: none were cloned.
+        DataError: no task was cloned.
     """
     from baselines.imitation.method import Setting
 
     if not config.clone_tasks:
-        raise DataError("methods of imitation learn from the expert's episodes: give some, --clone-tasks 300")
+        raise DataError("methods of imitation learn from the expert's episodes: add some, --clone-tasks 300")
     supervised = {name: value for name, value in cloning(config).items() if name != "epochs"}
     shown = tasks(config.setup.train, config.clone_tasks)
     training = trainer_config(config, seed)
@@ -388,7 +388,7 @@ def imitation_setting(config: Config, seed: int) -> Setting:
 
 
 def trainer_config(config: Config, seed: int, method: Recipe | None = None) -> TrainerConfig:
-    """Settings of one training run: the benchmark's, and on top those that belong to the method, if one is given."""
+    """Settings of one training run: the benchmark's, overridden by those of the method, if one is given."""
     settings = {name: value for name, value in config.training.items() if name in NAMES}
     common = TrainerConfig(
         iterations=config.steps,

@@ -1,1 +1,1 @@
-"""Learned numbers about states and steps, which credit functions take as arrays."""
+"""Learned scores of states and steps, which credit functions take as arrays."""

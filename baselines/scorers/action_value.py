@@ -1,11 +1,11 @@
-"""Action values: how rollouts end that took this action here, 0 to 1 (AgentPRM).
+"""Action values: the mean outcome, 0 to 1, of rollouts that took this action in this state (AgentPRM).
 
 A copy of the policy's trunk gets a head that is read at the last token of a reply and goes through a sigmoid. It is
 fitted to the mean discounted outcome of the rollouts that took the action, by cross-entropy with soft labels:
 
     loss = mean over steps of -(y log Q + (1 - y) log(1 - Q))        y: wrappers.credit.agentprm.action_targets
 
-A value is a level: values of actions are to be compared inside one state, see docs/credit/agentprm.md.
+Compare values of actions only within one state, see docs/credit/agentprm.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ActionValueConfig(HeadConfig):
 class ActionValue(ValueScorer):
     """Values of actions, learned from finished groups: a `baselines.scorers.value_model.ValueScorer`.
 
-    Figures of an update: "prm_loss", mean over the updates; "explained_variance" of the targets by the values before.
+    Figures of an update: "prm_loss", mean over the updates; "explained_variance" of the targets by the earlier values.
     """
 
     config: ActionValueConfig
@@ -66,7 +66,7 @@ class ActionValue(ValueScorer):
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), Q of each row's reply in its state.
 
-        Exactly 0 before the first update: the sigmoid's .5 would be a claim that nothing supports.
+        Exactly 0 before the first update, because the sigmoid's .5 would be unfounded.
 
         Raises:
             ValueError: the table has no replies, or a reply no tokens.
@@ -82,7 +82,7 @@ class ActionValue(ValueScorer):
         """Return the fit to targets, by default those of the settings.
 
         Raises:
-            ValueError: a target outside 0..1 where the loss is the cross-entropy.
+            ValueError: the loss is the cross-entropy, and a target is outside 0..1.
         """
         config = self.config
         if targets is None:
@@ -98,11 +98,11 @@ class ActionValue(ValueScorer):
         inputs = Inputs.of(table, "reply")
         return self.fit_places(
             inputs, scores, targets, config.minibatch_rows,
-            lambda said, target, _: action_loss(said, target, config.loss), "prm_loss",
+            lambda predicted, target, _: action_loss(predicted, target, config.loss), "prm_loss",
         )  # fmt: skip
 
 
-def action_loss(said: Tensor, target: Tensor, kind: ActionLoss) -> Tensor:
+def action_loss(predicted: Tensor, target: Tensor, kind: ActionLoss) -> Tensor:
     """Return the error of each value: the cross-entropy of a soft label by a logit, or the squared error; any shape.
 
     >>> import torch
@@ -111,7 +111,7 @@ def action_loss(said: Tensor, target: Tensor, kind: ActionLoss) -> Tensor:
     >>> action_loss(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 2.0]), "squared")
     tensor([0.2500, 0.0000])
     """
-    target = target.to(said.dtype)
+    target = target.to(predicted.dtype)
     if kind == "squared":
-        return (said - target).square()
-    return binary_cross_entropy_with_logits(said, target, reduction="none")
+        return (predicted - target).square()
+    return binary_cross_entropy_with_logits(predicted, target, reduction="none")

@@ -1,9 +1,9 @@
-"""How sure the policy is of the right answer before each step (IGPO's information).
+"""The policy's probability of the right answer before each step (IGPO's information).
 
     belief = exp(mean log p(token | prompt, "<answer>", tokens before))      over the tokens of the golden answer
 
-The policy reads the prompt of the step and then, in place of its reply, the beginning of a command that answers. Who
-asks is the trainer's scorer, which has the answers from the environment: no observation, info or prompt holds them.
+The policy reads the prompt of the step and then, in place of its reply, the beginning of a command that answers. The
+answers come from the environment to the trainer's scorer: no observation, info or prompt holds them.
 
 Source: IGPO's release, see docs/credit/igpo.md.
 """
@@ -35,10 +35,10 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
     """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
-        form: the reply that gives an answer, with {} in the place of the answer; "": the environment's `answer_form`.
-            A policy that thinks first needs the end of its thoughts in it, such as
+        form: the reply that gives an answer, with {} in place of the answer; "": the environment's `answer_form`. For a
+            policy that thinks first it must contain the end of the thoughts, such as
             "I know it now.</think><answer>{}</answer>".
-        golds: which golden answers count, the "first" (the release) or the "best", of which the policy is the surest.
+        golds: which golden answer counts, the "first" (the release), or the "best": the most probable one.
         measure: the "probability", a geometric mean over tokens, or its "log".
     """
 
@@ -52,7 +52,7 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
         refuse(self, "form", not self.form or self.form.count("{}") == 1, expected)
 
     def check_envs(self, make: Callable[[], Any]) -> None:
-        """Raise ValueError where the environments know no answers."""
+        """Raise ValueError if the environments know no answers."""
         envs = make()
         if None in (_attribute(envs, "gold_answers"), _attribute(envs, "answer_form")):
             given = "none was given" if envs is None else f"{envs} has no `gold_answers(task_id)` and `answer_form`"
@@ -76,11 +76,11 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
 
 
 class AnswerBelief(OwnLikelihood):
-    """How likely the policy finds the golden answer before each step.
+    """The policy's likelihood of the golden answer before each step.
 
     Args:
-        policy: see `baselines.scorers.replies.OwnLikelihood`; its tokenizer must be a fast one, which says where
-            its tokens begin.
+        policy: see `baselines.scorers.replies.OwnLikelihood`; its tokenizer must be a fast one, which returns the
+            positions of its tokens.
         golds: golden answers of a task by its id, the label of its group; empty: there are none.
         config: see `AnswerBeliefConfig`, with a `form`.
 
@@ -101,7 +101,7 @@ class AnswerBelief(OwnLikelihood):
         """Return the beliefs, float64 (N,).
 
         Raises:
-            ValueError: a task has no golden answer; or the table no replies, or a reply no tokens.
+            ValueError: a task has no golden answer, the table no replies, or a reply no tokens.
         """
         reply_lengths(table)
         answers = [[self._answer(gold) for gold in self.golds_of(label)] for label in table.groups]
@@ -115,7 +115,7 @@ class AnswerBelief(OwnLikelihood):
         return found if self.config.measure == "log" else np.exp(found)
 
     def golds_of(self, label: Any) -> Sequence[str]:
-        """Return the golden answers of a group that count.
+        """Return the golden answers of a group that are used.
 
         Raises:
             ValueError: there is none.
@@ -141,13 +141,13 @@ class AnswerBelief(OwnLikelihood):
 
     def _asked(self, reply: Reply, before: tuple[int, ...], answer: tuple[int, ...]) -> Reply:
         prompt = reply.prompt_ids + before
-        if self.positions is not None:  # what does not fit is cut off the prompt's beginning
+        if self.positions is not None:  # if it does not fit, the beginning of the prompt is cut off
             prompt = last_tokens(prompt, max(self.positions - len(answer), 1))
         return Reply("", prompt, answer, (0.0,) * len(answer))
 
 
 def _attribute(envs: Any, name: str) -> Any:
-    """An attribute of the first sub-environment, wrappers included; None where it has none, or there is none."""
+    """An attribute of the first sub-environment, wrappers included; None if either is missing."""
     if envs is None or not all(envs.unwrapped.call("has_wrapper_attr", name)):
         return None
     return envs.unwrapped.get_attr(name)[0]

@@ -1,7 +1,7 @@
-"""Contribution: what each step, or segment of steps, had in the outcome of its trajectory (SPA, HISR's SPRM).
+"""Contribution of each step, or segment of steps, to the outcome of its trajectory (SPA, HISR's SPRM).
 
-A copy of the policy's trunk gets a head that is read at the last token of a reply. What it says along a trajectory is
-fitted to sum to the outcome:
+A copy of the policy's trunk gets a head that is read at the last token of a reply. Its values along a trajectory are
+fitted so that they sum to the outcome:
 
     loss = mean over trajectories of (R - sum_k c_k)^2        c_k read at the last reply of segment k; a turn is one
 """
@@ -25,7 +25,7 @@ from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer, expla
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn, checked_segments
 
-#: What a contribution is counted in, see `ContributionConfig`.
+#: Unit of a contribution, see `ContributionConfig`.
 Unit = Literal["outcome", "mean", "own"]
 
 
@@ -42,14 +42,14 @@ class ContributionConfig(HeadConfig):
     """Settings of a contribution model, in addition to those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
-        unit: what the head counts in: the size of the first outcomes ("outcome", as printed: at ten times the trunk's
-            rate the loss leaps), over the mean number of segments in a trajectory then ("mean"), or over the number in
-            this trajectory ("own": predicts best, attributes worst). Measured in docs/credit/attribution.md.
-        outcome: what a trajectory is worth: "won", 0 or 1, or "return", the sum of its rewards.
-        segments: what a contribution is predicted of, a function of the table; with arguments
+        unit: of the head: the size of the first outcomes ("outcome", as published: at ten times the trunk's rate the
+            loss is unstable), divided by the mean number of segments in those trajectories ("mean"), or by the number
+            in this trajectory ("own": predicts best, attributes worst). Measured in docs/credit/attribution.md.
+        outcome: outcome of a trajectory: "won", 0 or 1, or "return", the sum of its rewards.
+        segments: a function of the table that returns the segments whose contributions are predicted; with arguments
             `functools.partial(wrappers.credit.segments.by_count, k=4)`.
-        minibatch_trajectories: trajectories per update; those of a group stay together, as they share states, which are
-            then computed once.
+        minibatch_trajectories: trajectories per update; those of a group stay together, so that shared states are
+            computed once.
     """
 
     level: Literal["turn"] = "turn"
@@ -81,12 +81,12 @@ class Contribution(ValueScorer):
         super().__init__(policy, config or ContributionConfig(), "the contribution model's")
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,): on the last row of each segment what it contributed, on the others nan.
+        """Return float64 (N,): the segment's contribution on its last row, nan on its other rows.
 
         Exactly 0 before the first update.
 
         Raises:
-            ValueError: the table has no replies, a reply no tokens, or the segments fall or leap.
+            ValueError: the table has no replies, a reply no tokens, or segment numbers decrease or skip one.
         """
         inputs, ends = Inputs.of(table, "reply"), self._ends(table)
         found = self.numbers(inputs, np.unique(inputs.of_row[ends]))
@@ -116,7 +116,7 @@ class Contribution(ValueScorer):
         return ends
 
     def _shares(self, table: StepTable, ends: Bools) -> Floats:
-        """What the head's numbers are multiplied by, float64 (N,)."""
+        """Factor of the head's output, float64 (N,)."""
         if self.config.unit != "own":
             return np.ones(len(table))
         segments = np.bincount(table.trajectory[ends], minlength=table.n_trajectories)
@@ -147,7 +147,7 @@ def sum_error(contributions: Tensor, trajectory: Tensor, outcome: Tensor) -> Ten
 
     Args:
         contributions: float (S,), one per segment.
-        trajectory: int64 (S,), whose it is, 0 to M - 1.
+        trajectory: int64 (S,), the segment's trajectory, 0 to M - 1.
         outcome: (M,).
 
     >>> sum_error(torch.tensor([0.5, 0.5, 0.25]), torch.tensor([0, 0, 1]), torch.tensor([1.0, 0.0]))

@@ -1,8 +1,8 @@
-"""Critic: what a state, or a reply so far, is worth, read off a copy of the policy's own network.
+"""Critic: the value of a state, or of a partial reply, from a copy of the policy's network.
 
 The trunk of the policy's model (everything below the output head) gets one linear head with a single output, which
-starts at 0 and counts in units of the first returns. The value before a token is read where the model would predict
-that token, so V of a state is the value at the end of its prompt.
+starts at 0 and has the unit of the first returns. The value before a token is read where the model would predict that
+token, so V of a state is the value at the end of its prompt.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class CriticConfig(HeadConfig):
 
     Attributes:
         minibatch_rows: distinct inputs (prompts, or prompts with replies) per update.
-        value_clip: PPO's value clipping: a prediction that moves further than this from the one before the update
-            earns nothing by it. In units of the returns; None: off.
+        value_clip: PPO's value clipping: moving further than this from the prediction before the update does not lower
+            the loss. In units of the returns; None: off.
     """
 
     minibatch_rows: Size = 32
@@ -44,7 +44,7 @@ class Critic(ValueScorer):
 
     An update fits the values to returns by the mean of half the squared error over steps, or over reply tokens. Its
     figures: "value_loss", mean over the updates; "explained_variance" of the returns by the values before the update:
-    1 is perfect, 0 as good as their mean (0 also where the returns do not vary).
+    1 is perfect, 0 as good as their mean (also 0 if the returns do not vary).
     """
 
     config: CriticConfig
@@ -63,7 +63,7 @@ class Critic(ValueScorer):
         return by_row[:, 0] if self.level == "turn" else np.where(inputs.written, by_row, 0.0)
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
-        """Return the fit to returns of every written place.
+        """Return the fit to returns at every position.
 
         Raises:
             ValueError: there are no targets.
@@ -77,14 +77,14 @@ class Critic(ValueScorer):
             scores,
             targets,
             self.config.minibatch_rows,
-            lambda said, target, old: value_error(said, target, old, clip),
+            lambda predicted, target, old: value_error(predicted, target, old, clip),
             "value_loss",
         )
 
     def describe(self) -> dict[str, Any]:
         settings = super().describe()
         del settings["level"]  # is in the method's options
-        if self.config.head == "linear":  # as in checkpoints from when there was no other
+        if self.config.head == "linear":  # as in older checkpoints, which had no other
             del settings["head"]
         return settings
 

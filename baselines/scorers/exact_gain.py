@@ -1,9 +1,9 @@
-"""The exact gain of every step, from environments that know their distance to success: what an oracle would say.
+"""The exact gain of every step, from environments that know their distance to success: an oracle.
 
     score = d(s) - d(s')        d: steps to success, see `wrappers.distance.Distances`
 
-No learned or estimated credit can know more. Where training by it is not better than training by the episode's outcome,
-the environment is not limited by credit.
+It is an upper bound for learned or estimated credit. If training with it is no better than training with the episode's
+outcome, credit does not limit the environment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wrappers.distance import Distances, gained, row_distances
 @fields_checked
 @dataclass(frozen=True)
 class ExactGainConfig(ScorerConfig):
-    """Numbers of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and play no part.
+    """Settings of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and have no effect.
 
     Attributes:
         dead_end: score of a step into a state from which success cannot be reached.
@@ -35,7 +35,7 @@ class ExactGainConfig(ScorerConfig):
     dead_end: Annotated[float, Range(high=0)] = -3.0
 
     def check_envs(self, make: Callable[[], Any]) -> None:
-        """Raise ValueError where environments, made by `make`, do not know their distance to success."""
+        """Raise ValueError if the environments that `make` returns do not know their distance to success."""
         Distances(make())
 
     def around(self, envs: Any) -> Any:
@@ -45,7 +45,7 @@ class ExactGainConfig(ScorerConfig):
         return ExactGain(envs.found, self)
 
     def make(self, policy: Any) -> ExactGain:
-        """Refuse: there is no gain without environments.
+        """Raise an error: there is no gain without environments.
 
         Raises:
             ValueError: always.
@@ -57,7 +57,7 @@ class ExactGain(StepScorer):
     """Exact gains of steps.
 
     Args:
-        found: of the `Distances` around the environments that are played.
+        found: the `Distances.found` of the environments that are played.
     """
 
     takes_forks = True
@@ -66,19 +66,14 @@ class ExactGain(StepScorer):
         self.found, self.config = found, config or ExactGainConfig()
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,), the gain of each row; nan where it is not known, and within dead ends."""
+        """Return float64 (N,), the gain of each row; nan if it is unknown, and within dead ends."""
         before, after = np.split(row_distances(by_task(table), self.found), 2)
         return np.where(np.isinf(before), np.nan, np.maximum(gained(before, after), self.config.dead_end))
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
-        """Learn nothing; return the share of steps whose gain is known, and their mean gain."""
+        """Return the share of steps whose gain is known, and their mean gain; nothing is learned."""
         known = ~np.isnan(scores)
         mean = float(scores[known].mean()) if known.any() else 0.0
         return {"gain_known": float(known.mean()) if len(scores) else 0.0, "gain": mean}

@@ -1,16 +1,16 @@
-"""Hindsight model: a copy of the policy that is given the episode's outcome and estimates how much each reply mattered.
+"""Hindsight model: a copy of the policy reads the episode's outcome and estimates the importance of each reply.
 
     policy           prompt | reply
     "outcome"        how it ended, prompt | reply
     "cloze"          how it ended, what came after, prompt | reply
 
-The copy is trained by the likelihood of the replies that were given. What it knows stands as tokens in front of the
-prompt (behind a first special token, where prompts have one): the prompt ends as the policy's own, so that the reply
-follows it, and rows that continue each other still share their beginning. Where all of it does not fit the model's
-positions, what came last goes first, then the prompt's beginning.
+The copy is trained on the likelihood of the recorded replies. The added tokens stand in front of the prompt (behind a
+first special token, if there is one). So the prompt's end does not change, the reply follows it, and rows that continue
+each other still share their beginning. If all of it exceeds the model's positions, the latest steps are cut first, then
+the beginning of the prompt.
 
 Source: the HISR paper (Eqs. 4 to 6), whose model is "cloze", without code. There the next observation often names the
-action: it is certain in hindsight, and its importance then says how surprising it was. "outcome" cannot tell.
+action: it is certain in hindsight, and its importance then measures how surprising it was. "outcome" has no such leak.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class HindsightConfig(ScorerConfig):
     Attributes:
         beta: of `wrappers.credit.hisr.importance`.
         clip: bound of its exponent, None for none.
-        hindsight: what the model is given: only the "outcome", or the later steps as well ("cloze").
-        minibatch_rows: distinct rows per update; those of a prompt stay together, as they share its computation.
+        hindsight: input of the model: only the "outcome", or also the later steps ("cloze").
+        minibatch_rows: distinct rows per update; rows with the same prompt stay together and share its computation.
         temperature: that of the rollouts; None: the policy's own.
         won_text: text of a won episode; its tokens must differ from those of `lost_text`.
     """
@@ -64,7 +64,7 @@ class HindsightConfig(ScorerConfig):
 
 
 class Hindsight(TwinScorer):
-    """How much more likely each reply is in hindsight: a `baselines.scorers.replies.TwinScorer`.
+    """Likelihood ratio of each reply with and without hindsight: a `baselines.scorers.replies.TwinScorer`.
 
     An update fits the replies of finished episodes, won and lost, by the mean negative log-likelihood per token. Its
     figures: "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
@@ -74,7 +74,7 @@ class Hindsight(TwinScorer):
         policy: see `TwinScorer`; with a `tokenizer`.
 
     Raises:
-        ValueError: the tokenizer makes the same tokens of both outcomes.
+        ValueError: the tokenizer encodes both outcomes to the same tokens.
     """
 
     config: HindsightConfig
@@ -117,7 +117,7 @@ class Hindsight(TwinScorer):
         return Fit(rows.by_prompt, self.config.minibatch_rows, losses, reports, {"prm_clipped": clipped})
 
     def prompts(self, table: StepTable) -> list[tuple[int, ...]]:
-        """Return what the model reads before each row's reply, N sequences of token ids.
+        """Return the model's input before each row's reply, N sequences of token ids.
 
         Raises:
             ValueError: the table has no replies, or a reply no tokens.
@@ -143,15 +143,15 @@ class Hindsight(TwinScorer):
             seen = [new_tokens(replies[a], replies[b].prompt_ids) for a, b in itertools.pairwise(steps)]
             for place, row in enumerate(steps[:-1]):
                 own, later = replies[row].token_ids, zip(seen[place:], steps[place + 1 :], strict=True)
-                told = [token for new, step in later for token in (*without(new, own), *replies[step].token_ids)]
-                found[row] = (*begin, *told, *end)
+                after = [token for new, step in later for token in (*without(new, own), *replies[step].token_ids)]
+                found[row] = (*begin, *after, *end)
         return found
 
 
 def told(
     reply: Reply, known: tuple[int, ...], further: tuple[int, ...], positions: int | None, first: int | None
 ) -> tuple[int, ...]:
-    """Return a reply's prompt with what is known in hindsight in front of it.
+    """Return a reply's prompt with the hindsight tokens in front of it.
 
     >>> told(Reply("", (1, 5, 6), (7,)), (8,), (9, 9), positions=6, first=1)
     (1, 8, 9, 5, 6)
@@ -166,7 +166,7 @@ def told(
 
 
 def new_tokens(before: Reply, prompt: tuple[int, ...]) -> tuple[int, ...]:
-    """Return what a prompt holds that the one before it, and its reply, did not: without what both begin and end with.
+    """Return the new tokens of a prompt after the previous prompt and reply: without their common beginning and end.
 
     >>> new_tokens(Reply("", (1, 2, 9), (7,)), (1, 2, 9, 7, 3, 9)), new_tokens(Reply("", (1, 2, 9), (7,)), (1, 3, 9))
     ((3,), (3,))
@@ -185,7 +185,7 @@ def new_tokens(before: Reply, prompt: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def without(tokens: tuple[int, ...], cut: tuple[int, ...]) -> tuple[int, ...]:
-    """Return tokens without any place where those of `cut` follow each other.
+    """Return tokens without any occurrence of the sequence `cut`.
 
     >>> without((1, 2, 3, 1, 2), (1, 2))
     (3,)

@@ -1,4 +1,4 @@
-"""Implicit reward: a copy of the policy that learns which episodes were won; its log-ratio is the step's score.
+"""Implicit reward: a copy of the policy is fitted to outcomes of episodes; its log-ratio is the step's score.
 
 score of a step = beta * sum over the reply's tokens of log( pi_phi / pi_ref )
 
@@ -6,8 +6,8 @@ score of a step = beta * sum over the reply's tokens of log( pi_phi / pi_ref )
 The scores of a trajectory are summed, or averaged over its steps, and phi learns from pairs of a won and a lost
 trajectory of one task, or from every trajectory's outcome (`baselines.scorers.losses`).
 
-Every reply is on average below 0, by beta * KL(ref || phi): a sum over a trajectory falls with its number of steps
-wherever phi is just different, and lost episodes are often the long ones. `centre` takes that expectation off.
+A reply's score is negative on average, by beta * KL(ref || phi). So the sum over a trajectory falls with its number of
+steps whenever phi differs at all, and lost episodes are often the long ones. `centre` subtracts that expectation.
 
 Source: the iStar paper (Eqs. 1 and 2, Algorithm 1) and PRIME. Centring is not in either.
 """
@@ -50,15 +50,15 @@ class ImplicitRewardConfig(ScorerConfig):
         loss: "pair", preferences between trajectories of one task (iStar), or "ce", cross-entropy of every trajectory's
             outcome (PRIME).
         reduce: a trajectory's score is the "sum" of its steps' (both papers) or their "mean" (iStar's code).
-        reference: the log-probabilities that phi's are compared with: those the "sampler" recorded, which cost no
-            pass, or those of the "start": the policy as it was when the scorer was made, or an adapter's base.
-        centre: True takes off every token's expected score where the sampler writes, exactly: one more forward pass, by
-            a copy of the policy as it was when the batch was scored. "group" takes off the mean over the steps (at
-            level "token": the tokens) of the task's trajectories, for nothing.
+        reference: the log-probabilities that phi's are compared with: those the "sampler" recorded, which need no
+            pass, or those of the "start": the policy when the scorer was made, or an adapter's base.
+        centre: True subtracts every token's exact expected score under the sampler: one more forward pass, by a copy of
+            the policy from when the batch was scored. "group" subtracts the mean over the steps (at level "token": the
+            tokens) of the task's trajectories, without another pass.
         order: whether phi learns from a batch "before" it scores it (PRIME) or "after" (iStar).
         minibatch_groups: tasks per update; pairs stay together.
-        margin: None: pairs of won and lost. A number: trajectories whose returns differ by more.
-        pair_weight: every "task" weighs the same, or every pair ("flat").
+        margin: None: pairs of won and lost. A number: pairs whose returns differ by more than this.
+        pair_weight: equal weight for every "task", or for every pair ("flat").
         temperature: that of the rollouts; None: the policy's own.
     """
 
@@ -86,8 +86,8 @@ class ImplicitRewardConfig(ScorerConfig):
 class ImplicitReward(TwinScorer):
     """A reward model of trajectories that scores every step or token: a `baselines.scorers.replies.TwinScorer`.
 
-    Tasks that were always won, or never, teach the pair loss nothing. Figures of an update: "prm_loss" and
-    "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to learn.
+    Tasks that were always won, or never, have no pairs. Figures of an update: "prm_loss" and "prm_grad_norm" (before
+    clipping), means over the updates, 0 if there was nothing to learn from.
     """
 
     config: ImplicitRewardConfig
@@ -104,17 +104,17 @@ class ImplicitReward(TwinScorer):
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), or (N, K), 0 behind a reply's end; exactly 0 until the first update has been made.
 
-        With `centre=True` the policy has to be the one that played: it is copied for the update here.
+        With `centre=True` the policy must be the one that played, because it is copied here for the update.
 
         Raises:
-            ValueError: the table has no replies, a reply no tokens, or no log-probabilities where they are compared
-                with.
+            ValueError: the table has no replies, a reply no tokens, or no log-probabilities when they are the
+                reference.
         """
         config, rows = self.config, Replies.of(table)
         if self._played is not None:
             load_trained_state(self._played, trained_state(self._policy.model))
         if not self._learned:
-            # phi is the reference but for rounding, which a division by a deviation would blow up.
+            # phi equals the reference up to rounding, which a division by a standard deviation would amplify.
             return np.zeros(len(table) if self.level == "turn" else rows.mask.shape)
         found = np.zeros((len(rows.replies), rows.mask.shape[1]))
         for part in self._passes(rows, np.arange(len(rows.replies)), learning=False):
@@ -145,9 +145,9 @@ class ImplicitReward(TwinScorer):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser state, and the start's weights where phi is compared with it.
+        """Return weights, optimiser state, and the start's weights if they are the reference.
 
-        The copy of the policy for `centre=True` is made again for every batch, and is not part of the state.
+        The copy of the policy for `centre=True` is made anew for every batch, and is not part of the state.
         """
         state = super().state_dict()
         if self._start_weights:
@@ -184,7 +184,7 @@ class ImplicitReward(TwinScorer):
         return logprobs + divergence
 
     def _reference(self, table: StepTable, rows: Replies) -> Floats:
-        """Log-probabilities that phi's are compared with, float64 (N, K)."""
+        """The reference log-probabilities, float64 (N, K)."""
         if self._start is None:
             return sampled_logprobs(table, rows.mask)
         if self._references is None or self._references[0] is not table:
@@ -192,7 +192,7 @@ class ImplicitReward(TwinScorer):
         return self._references[1]
 
     def _means(self, table: StepTable, steps: Floats, rows: Replies) -> Floats:
-        """What `centre="group"` takes off every step, or token: float64 (N,)."""
+        """What `centre="group"` subtracts from every step, or token: float64 (N,)."""
         if self.config.centre != "group":
             return np.zeros(len(table))
         units = np.ones(len(table)) if self.level == "turn" else rows.mask.sum(1)
@@ -216,8 +216,8 @@ class ImplicitReward(TwinScorer):
             totals = trajectory_scores(steps, batch.trajectory[row], len(member), config.reduce)
             if config.loss == "pair":
                 return pair_loss(totals, batch.pairs.take(member[batch.pairs.better]), share)
-            mine = torch.from_numpy(member).to(totals.device)
-            return cross_entropy(totals[mine], batch.won[mine], share)
+            members = torch.from_numpy(member).to(totals.device)
+            return cross_entropy(totals[members], batch.won[members], share)
 
         return joint_losses(lambda part: self._tokens(batch.rows, part).double().sum(1), parts, loss)
 
@@ -236,9 +236,9 @@ def group_means(values: Tensor, units: Tensor, groups: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """What a loss needs of a table: the distinct replies, and the steps and trajectories they belong to.
+    """A table's data for a loss: the distinct replies, and the steps and trajectories they belong to.
 
-    `units` is what a group's mean is taken over in each row: one step, or the tokens of its reply.
+    `units` is the number of terms of a row in its group's mean: one step, or the tokens of its reply.
     """
 
     rows: Replies

@@ -1,10 +1,10 @@
-"""Losses of whole trajectories' scores, from which a reward model learns: preferences inside a task, cross-entropy.
+"""Losses of a reward model on scores of whole trajectories: preferences inside a task, cross-entropy.
 
     step scores (N,) -> trajectory scores (M,): their sum or mean
     pair loss        -log sigma( score of the better - score of the worse ), every pair of one task
     cross-entropy    -log sigma( score ) if won, -log sigma( -score ) if lost
 
-Source: the iStar paper, Eq. 2, where the mean over pairs is taken inside a task first; PRIME's outcome loss.
+Source: the iStar paper, Eq. 2, which first takes the mean over pairs inside a task; PRIME's outcome loss.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Pairs:
 def outcome_pairs(
     group: Ints, won: Bools, returns: Floats, *, margin: float | None = None, pair_weight: PairWeight = "task"
 ) -> Pairs:
-    """Return all pairs of trajectories of one task whose outcomes say which was better.
+    """Return all pairs of trajectories of one task of which one has the better outcome.
 
     Args:
         group: int64 (M,), the task of each trajectory.
         won: bool (M,).
         returns: float64 (M,), sums of rewards.
-        margin: None: every won trajectory is better than every lost one. A number, at least 0: those whose return is
-            larger by more than that; equal ones are never a pair.
-        pair_weight: "task": every task with pairs has weight 1; "flat": every pair has.
+        margin: None: every won trajectory is better than every lost one. A number, at least 0: a trajectory is better
+            if its return is larger by more than that; equal ones are never a pair.
+        pair_weight: "task": every task with pairs has weight 1; "flat": every pair has weight 1.
 
     >>> pairs = outcome_pairs(np.array([0, 0, 0, 1, 1]), np.array([1, 0, 0, 1, 0], bool), np.zeros(5))
     >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.tolist()
@@ -111,7 +111,7 @@ def pair_loss(scores: Tensor, pairs: Pairs, divisor: float | None = None) -> Ten
 
 
 def cross_entropy(scores: Tensor, won: Tensor, divisor: float | None = None) -> Tensor:
-    """Return the sum of the cross-entropies of outcomes by `sigma(score)`, over `divisor`.
+    """Return the sum of the cross-entropies of outcomes by `sigma(score)`, divided by `divisor`.
 
     Args:
         scores: float (n,), of trajectories (PRIME), or of steps (the iStar release's own "PRIME").

@@ -1,4 +1,4 @@
-"""NetworkScorer: a scorer with a model and an optimiser; a subclass defines what the model is fitted to."""
+"""NetworkScorer: a scorer with a model and an optimiser; a subclass defines the fit."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from baselines.scorers.scorer import ScorerConfig, StepScorer
 from policies.scoring.head import check_finite, not_finite
 from policies.training import can_recompute, load_trained_state, on_gpu, recompute_activations, trained_state
 
-# Inputs per pass where no gradients are kept.
+# Inputs per pass without gradients.
 _SCORING_ROWS = 256
-#: Losses of one optimiser step, pass by pass, each with what it adds to the loss that is reported.
+#: Losses of one optimiser step, pass by pass, each with its contribution to the reported loss.
 Losses = Iterator[tuple[Tensor, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a network is fitted to in one update.
+    """Items and losses of one update of a network.
 
     Attributes:
         order: draws an order of the items (inputs, trajectories or tasks), int64 (n,), for each epoch.
         losses: from the items of a mini-batch, and the number of mini-batches.
-        reports: names of the mean loss and, where there is a second, of the mean gradient norm before clipping.
+        reports: name of the mean loss and, optionally, of the mean gradient norm before clipping.
     """
 
     order: Callable[[np.random.Generator], Ints]
@@ -68,36 +68,31 @@ class NetworkScorer(StepScorer):
         )
         recomputed, inner = config.activation_checkpointing, getattr(model, "trunk", model)
         if on_gpu(model) and can_recompute(inner) if recomputed is None else recomputed:
-            recompute_activations(inner)  # permanently: this model never decodes
+            recompute_activations(inner)  # permanently, because this model never decodes
         self._learned = False
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns")
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Make `config.epochs` passes over what `fit` returns; see `StepScorer.update`."""
         fit, steps = self.fit(table, scores, targets), list[tuple[float, float]]()
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * learning_rate
         for _ in range(self.config.epochs):
-            order = fit.order(generator)
+            order = fit.order(rng)
             minibatches = np.array_split(order, -(-len(order) // fit.size)) if len(order) else []
             steps += [self.step(fit.losses(chosen, len(minibatches))) for chosen in minibatches]
-        self._optimizer.zero_grad(set_to_none=True)  # the rollout that follows has the memory of the gradients
+        self._optimizer.zero_grad(set_to_none=True)  # the next rollout needs the memory of the gradients
         check_finite(self.model, f"the update was too large: {self._name}")
         self._learned = self._learned or bool(steps)
         means = np.mean(steps, axis=0).tolist() if steps else (0.0, 0.0)
         return {**dict(zip(fit.reports, means, strict=False)), **fit.figures}
 
     def step(self, losses: Iterable[tuple[Tensor, float]]) -> tuple[float, float]:
-        """Make one optimiser step on a sum of losses, each computed when the one before is done with.
+        """Make one optimiser step on a sum of losses; each is computed after the backward pass of the previous one.
 
         Returns:
             The reported loss, and the gradient's Euclidean norm before clipping.
@@ -117,11 +112,11 @@ class NetworkScorer(StepScorer):
         return reported, norm
 
     def parts(self, lengths: Ints, chosen: Ints, *, learning: bool) -> list[Ints]:
-        """Cut inputs into passes of the rows and tokens that a pass may have; without gradients more rows fit.
+        """Cut inputs into passes within the limits of rows and tokens; without gradients more rows fit.
 
         Args:
             lengths: int64 (n,), tokens of every input.
-            chosen: int64 (m,), which inputs, in the order in which they are cut.
+            chosen: int64 (m,), the inputs, in the order in which they are cut.
         """
         rows = (self.config.microbatch_rows or len(chosen)) if learning else _SCORING_ROWS
         tokens, parts = self.config.microbatch_tokens, [chosen[low : low + rows] for low in range(0, len(chosen), rows)]
@@ -152,7 +147,7 @@ class NetworkScorer(StepScorer):
 
 
 def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -> Ints:
-    """Return an order, int64 (n,), in which sets are shuffled and their members stay next to each other, in order.
+    """Return an order, int64 (n,), that shuffles sets and keeps the members of each together, in order.
 
     Args:
         sets: int64 (n,), the set of each member, numbered from 0 on.
@@ -163,16 +158,16 @@ def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -
 def joint_losses(
     predict: Callable[[Ints], Tensor], parts: Sequence[Ints], loss: Callable[[Tensor], Tensor], unit: float = 1.0
 ) -> Losses:
-    """Yield losses of parts that sum to the gradient of a loss of numbers that do not all fit one pass.
+    """Yield losses of parts whose gradients sum to that of a loss over values that do not fit one pass.
 
-    A loss of pairs of trajectories needs the numbers of all their steps at once. They are predicted without gradients
-    first; the loss has a derivative by each of them, and the chain rule does the rest, part by part.
+    A loss of pairs of trajectories needs the values of all their steps at once. They are first predicted without
+    gradients; the loss is differentiated by each value, and the chain rule gives the gradient part by part.
 
     Args:
-        predict: numbers of some inputs, a tensor whose first dimension is theirs.
-        parts: the inputs of each pass; one part is computed once.
-        loss: of all numbers, in the order of the parts.
-        unit: what the loss is multiplied by in the report, which comes with the first part.
+        predict: values of some inputs, a tensor whose first dimension is that of the inputs.
+        parts: the inputs of each pass; a single part is computed only once.
+        loss: loss of all values, in the order of the parts.
+        unit: factor of the loss in the report, which comes with the first part.
     """
     if len(parts) == 1:
         whole = loss(predict(parts[0]))

@@ -2,7 +2,9 @@
 
     gap       log p(token | block, prompt) - log p(token | prompt)               for `wrappers.credit.rlsd`
     contrast  log p(token | right) - log mean_k p(token | wrong_k)               for `wrappers.credit.rlcsd`
-    gates     1 where a step has a context; its informed prompt is for the loss  for `wrappers.credit.sdpo`
+    gates     1 if a step has a context; the loss uses its informed prompt       for `wrappers.credit.sdpo`
+
+Of a turn: the mean of its gaps, and AgentOPSD's belief in success, which adds them up.
 
 The block is a leading system message in the tokens of the policy's chat template. The recorded prompt and reply follow
 it token by token: nothing is decoded and encoded again. A prompt that would not fit is dropped, not cut, and counted.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -45,14 +47,14 @@ class PrivilegedConfig(OwnLikelihoodConfig):
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
-        control: what replaces the context.
+        control: replacement of the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
         tokens: "all" tokens of a reply, or only those of the "action"; a reply without an action has no score.
-        teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
-            the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
-        average: share of the policy that an averaged teacher takes over after each iteration.
-        frame: text around every context, with {} in its place.
+        teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, because the policy changes
+            while the teacher is used), of the "start", an "averaged" copy, or a "snapshot".
+        average: weight of the policy in an averaged teacher's update after each iteration.
+        frame: text around every context, with {} in place of the context.
     """
 
     level: ScoreLevel = "token"  # type: ignore[assignment]
@@ -72,7 +74,7 @@ class PrivilegedConfig(OwnLikelihoodConfig):
             raise ValueError(f"PrivilegedConfig.frame must be a text with one {{}}, got {self.frame!r}")
 
     def check_envs(self, make: Callable[[], Any]) -> None:
-        """Raise ValueError where environments, made by `make`, are not those that contexts can be noted in."""
+        """Raise ValueError if contexts cannot be recorded in the environments that `make` returns."""
         envs = make()
         if self.context in NOTED and not hasattr(getattr(envs, "unwrapped", None), "envs"):
             raise ValueError(
@@ -97,7 +99,7 @@ class PrivilegedScorer(OwnLikelihood):
 
     Args:
         policy: see `baselines.scorers.replies.OwnLikelihood`.
-        notes: around the environments that the policy plays in; None: the context needs none.
+        notes: recorder around the environments that the policy plays in; None: the context needs none.
 
     Attributes:
         dropped: rows of the last table whose informed prompt did not fit.
@@ -117,7 +119,7 @@ class PrivilegedScorer(OwnLikelihood):
         self.teacher = trained_beside(policy) if own else frozen(policy) if kind == "start" else policy
         self._blocks: dict[str, tuple[int, ...]] = {}
         self._texts: dict[int, str] = {}
-        # Contexts of the table before, of another task than those of a table of one group.
+        # Contexts of the previous table, which belong to another task if the table has only one group.
         self._elsewhere: list[str] = []
         self._last: list[str] = []
 
@@ -153,7 +155,7 @@ class PrivilegedScorer(OwnLikelihood):
     def prompts(
         self, table: StepTable, texts: Sequence[str | None], rows: Sequence[int] | None = None
     ) -> list[tuple[int, ...]]:
-        """Return prompts of rows, None: all, with a text's block in front; () without one, or where it is too long."""
+        """Return prompts of rows, None: all, with a text's block in front; () without one, or if it is too long."""
         first = getattr(self._tokenizer, "bos_token_id", None)
         found, self.dropped = list[tuple[int, ...]](), 0
         replies: Any = table.replies if rows is None else table.replies[list(rows)]  # type: ignore[index]
@@ -190,12 +192,7 @@ class PrivilegedScorer(OwnLikelihood):
         return kept
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Move a separate teacher towards the policy; return shares of rows with a context, and of dropped ones."""
         self._updates, self._elsewhere = self._updates + 1, self._last
@@ -222,9 +219,9 @@ class PrivilegedScorer(OwnLikelihood):
     @torch.no_grad()
     def _move(self, share: float) -> None:
         if share:
-            for mine, theirs in zip(self.teacher.model.parameters(), self._policy.model.parameters(), strict=True):
-                if mine is not theirs:
-                    mine.copy_(theirs if share == 1 else torch.lerp(mine, theirs, share))
+            for own, new in zip(self.teacher.model.parameters(), self._policy.model.parameters(), strict=True):
+                if own is not new:
+                    own.copy_(new if share == 1 else torch.lerp(own, new, share))
 
     def contexts(self, table: StepTable) -> Contexts:
         """Return the contexts of a table's rows, see `wrappers.privileged.contexts`."""
@@ -244,7 +241,7 @@ class PrivilegedScorer(OwnLikelihood):
         return np.array([self.informed_likelihoods(table, self.prompts(table, layer)) for layer in layers])
 
     def informed_likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
-        """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan where there is no prompt."""
+        """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan without a prompt."""
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
         asked = [
             dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
@@ -269,3 +266,52 @@ class PrivilegedScorer(OwnLikelihood):
         if token not in self._texts:
             self._texts[token] = self._tokenizer.decode([token])
         return self._texts[token]
+
+
+class InformedPolicy:
+    """A policy with a context in front of every prompt of messages.
+
+    Args:
+        told: returns the context of a task and a state key; None: without.
+    """
+
+    def __init__(self, policy: Any, told: Callable[[str, str], str | None]) -> None:
+        self._policy, self._told = policy, told
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        given, keys = [], infos["canonical_key"] if "canonical_key" in infos else infos["state_key"]
+        for messages, task, key in zip(observations, infos["task_id"], keys, strict=True):
+            text = self._told(str(task), str(key))
+            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
+            given.append((*block, *messages))
+        replies: list[Reply] = self._policy.act(given, infos, rng)
+        return replies
+
+
+def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
+    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
+
+    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
+    that V runs to 0 whatever was done: centre them over the episode first.
+    """
+    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
+    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
+    return found
+
+
+def turn_gaps(table: StepTable, scores: Floats) -> Floats:
+    """Return the mean over the tokens of each reply, float64 (N,); nan: not scored."""
+    kept = written_tokens(table) & ~np.isnan(scores)
+    count = kept.sum(axis=1)
+    return np.where(count > 0, np.where(kept, scores, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def belief_gains(table: StepTable, gaps: Floats) -> Floats:
+    """Return by how much each turn raised the belief, gaps centred over the episode, float64 (N,)."""
+    found = np.full(len(table), np.nan)
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
+        known = rows[~np.isnan(gaps[rows])]
+        if len(known):
+            found[known] = np.diff(beliefs(gaps[known] - gaps[known].mean()))
+    return found

@@ -47,7 +47,7 @@ class Replies:
         """Collect the replies of a table.
 
         Args:
-            prompts: what each row's model reads instead of the prompt that was answered; None: that.
+            prompts: prompts that the model reads instead of the recorded ones; None: the recorded ones.
 
         Raises:
             ValueError: the table has no replies, or a reply no tokens.
@@ -76,7 +76,7 @@ class Replies:
         return shuffled_together(np.array(of_prompt, np.int64), generator)
 
     def restriction(self, part: Ints) -> dict[str, Any]:
-        """Return the argument `allowed` of a scoring function, where some reply was restricted."""
+        """Return the argument `allowed` of a scoring function, if some reply was restricted."""
         return {"allowed": [self.allowed[i] for i in part]} if self.allowed else {}
 
 
@@ -84,9 +84,9 @@ class TwinScorer(NetworkScorer):
     """Log-likelihoods of replies under a copy of the policy that is trained together with it.
 
     Args:
-        policy: whose model is copied, as it is now; with `model` and `score`, such as
+        policy: its model is copied in its current state; with `model` and `score`, such as
             `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
-        config: its settings; where it has a `temperature`, that of the rollouts, None: the policy's own.
+        config: its settings; a `temperature` among them is that of the rollouts, None: the policy's own.
     """
 
     def __init__(self, policy: Any, config: ScorerConfig, name: str) -> None:
@@ -116,7 +116,7 @@ class TwinScorer(NetworkScorer):
         """Return the log-probabilities of the tokens of one pass, float32 (len(part), L), 0 behind a reply's end.
 
         Args:
-            policy: whose they are, with `score`; None: the copy's.
+            policy: computes them, by its `score`; None: the copy.
         """
         given: dict[str, Any] = rows.restriction(part)
         if self._packs(rows):
@@ -157,7 +157,7 @@ def sampled_logprobs(table: StepTable, mask: Bools) -> Floats:
         if len(reply.logprobs) != len(reply.token_ids):
             raise ValueError(
                 f"row {row} has {len(reply.token_ids)} reply tokens and {len(reply.logprobs)} log-probabilities: a "
-                "log-ratio to the policy that played needs those that it sampled with, see Reply.logprobs"
+                "log-ratio to the policy that played needs the log-probabilities of sampling, see Reply.logprobs"
             )
         found[row, : len(reply.logprobs)] = reply.logprobs
     return found
@@ -166,11 +166,10 @@ def sampled_logprobs(table: StepTable, mask: Bools) -> Floats:
 @fields_checked
 @dataclass(frozen=True)
 class OwnLikelihoodConfig(ScorerConfig):
-    """Numbers of a scorer that asks the policy; those of `ScorerConfig` about learning play no part.
+    """Settings of a scorer that uses the policy; those of `ScorerConfig` about learning have no effect.
 
     Attributes:
-        temperature: what logits are divided by; None: that of the rollouts. A scorer that a trainer makes takes the
-            trainer's instead of None.
+        temperature: divisor of the logits; None: that of the rollouts, in a trainer's scorer the trainer's.
     """
 
     level: Literal["turn"] = "turn"
@@ -181,7 +180,7 @@ class OwnLikelihood(StepScorer):
     """A scorer that uses the policy's own likelihoods and has no weights.
 
     Args:
-        policy: the one that plays, asked as it is at the time; with `score` and `tokenizer`, such as
+        policy: the one that plays, with its weights at the time of the call; with `score` and `tokenizer`, such as
             `policies.huggingface.HuggingFacePolicy`.
     """
 

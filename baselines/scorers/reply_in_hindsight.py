@@ -1,12 +1,11 @@
-"""How likely the policy finds each of its replies once it reads how the episode ended (HCAPO's hindsight).
+"""The policy's likelihood of each of its replies when its prompt contains the episode's end (HCAPO's hindsight).
 
 policy           prompt | reply
 in hindsight     how it ended, prompt | reply
 
-It is the same policy with another prompt: nothing is trained, and it costs one pass over the replies. What it is told
-stands as tokens in front of the prompt (behind a first special token, where prompts have one), so that the prompt ends
-as the policy's own, and the reply follows it. `baselines.scorers.hindsight` is another method's (HISR's): a copy that
-learns from outcomes.
+It is the same policy with another prompt: nothing is trained, and it needs one pass over the replies. The added tokens
+stand in front of the prompt (behind a first special token, if there is one), so the prompt's end does not change, and
+the reply follows it. `baselines.scorers.hindsight` belongs to another method (HISR): a copy that learns from outcomes.
 
 Source: second hand, see docs/credit/igpo.md.
 """
@@ -66,7 +65,7 @@ class ReplyInHindsight(OwnLikelihood):
         return self.likelihoods(table, self.asked(table))
 
     def asked(self, table: StepTable) -> list[Reply]:
-        """Return every reply behind the prompt that it is scored with: where not all fits, the final state is cut."""
+        """Return every reply behind the prompt that it is scored with; if it does not fit, the final state is cut."""
         reply_lengths(table)
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]  # reply_lengths has seen them
         endings = [self._ending(table, int(row)) for row in table.last]

@@ -1,9 +1,9 @@
 """Reward models of Hugging Face as scorers of single steps, for `wrappers.process_reward`.
 
-`ClassifierScorer` reads a conversation with a sequence classifier, `MarkerScorer` the next-token probabilities behind a
-marker token with a causal language model. Both take a list of `ScoredStep`, answer one float each, keep the model in
-evaluation mode and no gradient, and are deterministic. Steps are read in passes of rows of similar length, padded at
-the end. Where a conversation is longer than `max_tokens`, its beginning is cut off.
+`ClassifierScorer` scores a conversation with a sequence classifier, `MarkerScorer` with the next-token probabilities of
+a causal language model behind a marker token. Both take a list of `ScoredStep`, return one float for each, keep the
+model in evaluation mode without gradients, and are deterministic. Steps are read in passes of rows of similar length,
+padded at the end. If a conversation is longer than `max_tokens`, its beginning is cut off.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Conversation = Callable[[ScoredStep], Sequence[Message]]
 After = Literal["reply", "observation"]
 Output = Literal["probability", "logit"]
 
-# Holds the place of a marker in rendered text: a character of private use.
+# Placeholder of a marker in rendered text: a private-use character.
 _PLACE = "\ue000"
-# Tokenizers without a limit of their own say something like 10**30.
+# Tokenizers without a limit of their own report something like 10**30.
 _NO_LIMIT = 10**9
 
 
@@ -37,11 +37,11 @@ def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
     Args:
         step: its `messages` and `observation` are texts, which become user messages, chat messages, or dicts with a
             "text"; pictures are left out. Its `reply` is a text.
-        after: where the conversation ends: with the reply, or with what the step led to. An observation of chat
-            messages is a conversation already, and is used without the others.
+        after: end of the conversation: the reply, or the next observation. If that observation consists of chat
+            messages, it is the whole conversation.
 
     Raises:
-        TypeError: something is no text.
+        TypeError: a part is not text.
 
     >>> step = ScoredStep("", "A door.", "open it", "open it", "A hall.", False)
     >>> [message["content"] for message in conversation_of(step, "observation")]
@@ -113,24 +113,24 @@ class _Reader:
 class ClassifierScorer(_Reader):
     """Scores of a sequence classifier for the conversation so far.
 
-    A reward model with one output and a judge of steps with labels such as "bad" and "good" are alike here.
+    It may be a reward model with one output, or a judge of steps with labels such as "bad" and "good".
 
     Args:
         model: such as `transformers.AutoModelForSequenceClassification` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
-        label: whose score it is, by name (`model.config.id2label`) or number; None where there is only one.
+        label: the label whose score is returned, by name (`model.config.id2label`) or number; None: the only one.
         output: "probability", the softmax over the labels (the logistic function for a single one, and where the
             problem type is "multi_label_classification"), or the label's "logit".
-        after: where the conversation ends, see `conversation_of`: "observation" for levels of what a step led to
-            (kind "value" of `wrappers.process_reward`).
+        after: end of the conversation, see `conversation_of`: "observation" to score the state after the step (kind
+            "value" of `wrappers.process_reward`).
         conversation: from a step to its chat messages, in place of `conversation_of` and `after`.
-        max_tokens: most tokens that are read; a longer conversation loses its beginning, but not what the tokenizer
-            puts in front of every text. None: what model and tokenizer have room for. The attribute says which it is.
+        max_tokens: most tokens that are read; a longer conversation loses its beginning, but not the tokenizer's
+            leading special tokens. None: the limit of model and tokenizer, which the attribute then holds.
         batch_size: most conversations in one pass.
 
     Raises:
-        ValueError: a label that the model has not, no label although there are several, a limit beyond the model's, or
-            no padding token in the model's config though there is more than one conversation in a pass.
+        ValueError: the model has no such label, or several and none is given; the limit is beyond the model's; or the
+            model's config has no padding token, and a pass has more than one conversation.
     """
 
     def __init__(
@@ -192,24 +192,24 @@ class ClassifierScorer(_Reader):
 
 
 class MarkerScorer(_Reader):
-    """A causal language model that was taught to judge steps: what it would write behind a marker token.
+    """Scores of a causal language model that was trained to judge steps, read at a marker token.
 
-    The marker stands behind every reply of the conversation, as one token, whatever is written before it. The score of
-    a step is, at the marker behind its reply, the probability of the positive token among the two.
+    The marker stands behind every reply of the conversation and is always one token. The score of a step is the
+    probability of the positive token among the two, at the marker behind the step's reply.
 
     Args:
         model: such as `transformers.AutoModelForCausalLM` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
         conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
             `conversation_of`.
-        max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: what
-            model and tokenizer have room for. The attribute says which it is.
+        max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: the
+            limit of model and tokenizer, which the attribute then holds.
         batch_size: most conversations in one pass.
 
     Raises:
         TypeError: the model has no output head.
-        ValueError: marker, positive or negative are not one token of the tokenizer, or the last two are the same; or
-            a limit beyond the model's.
+        ValueError: marker, positive or negative is not one token of the tokenizer, or the last two are the same; or the
+            limit is beyond the model's.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class MarkerScorer(_Reader):
         first, *others = self._rendered(messages).split(_PLACE)
         if not others:
             raise ValueError("the tokenizer's chat template leaves replies out: pass a tokenizer with another one")
-        # The ids are put together, not the text: beside other characters the marker might fall into other tokens.
+        # The ids are joined, not the text: beside other characters the marker might be tokenized differently.
         ids, front, behind = self._tokens(first)
         ids = ids[: len(ids) - behind]
         for piece in others[:-1]:

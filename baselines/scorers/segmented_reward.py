@@ -1,9 +1,9 @@
-"""Segmented reward: HISR's, of two models: what each segment contributed, and how much each turn mattered.
+"""Segmented reward of HISR, from two models: the contribution of each segment, and the importance of each turn.
 
     contribution of a segment x importance of its turns in hindsight -> `wrappers.credit.hisr` -> a reward per step
 
-Both models learn online, from the batches that the policy plays; the paper names models that are trained once and then
-frozen as its limitation.
+Both models learn online, from the batches that the policy plays. The paper trains them once and freezes them, which it
+names as its limitation.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from wrappers.credit.hisr import hisr
 @fields_checked
 @dataclass(frozen=True)
 class SegmentedRewardConfig(ScorerConfig):
-    """Numbers of HISR's two models; those of `baselines.scorers.scorer.ScorerConfig` hold for both.
+    """Settings of HISR's two models; those of `baselines.scorers.scorer.ScorerConfig` hold for both.
 
     Attributes:
-        contribution: settings of the model of what each segment contributed, `segments` included.
-        hindsight: settings of the model of how much each turn mattered.
+        contribution: settings of the model of contributions, `segments` included.
+        hindsight: settings of the model of importance.
         alpha: weight of the grounding reward, see `wrappers.credit.hisr.hisr`, as the next three.
-        scale: what the sizes of a trajectory's segment rewards sum to.
-        place: where a segment's reward lands.
+        scale: sum of the absolute segment rewards of a trajectory.
+        place: the steps that get a segment's reward.
         temperature: of the rollouts; None: the policy's own.
-        grounding: "bonus" for every executed action (as printed, which pays for long episodes), or "penalty", as much
-            off for every refused one.
+        grounding: "bonus" for every executed action (as published, which favours long episodes), or "penalty" of equal
+        size for every refused one.
     """
 
     level: Literal["turn"] = "turn"
@@ -55,7 +55,7 @@ class SegmentedReward(StepScorer):
     """HISR's rewards, learned together with the policy.
 
     Args:
-        policy: whose model is copied twice, see the scorers inside.
+        policy: its model is copied twice, see the two scorers.
     """
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
@@ -63,17 +63,17 @@ class SegmentedReward(StepScorer):
         shared = {name: getattr(self.config, name) for name in (*SHARED_LIMITS, "temperature")}
         self.contribution = self.config.contribution.filled(**shared).make(policy)
         self.hindsight = self.config.hindsight.filled(**shared).make(policy)
-        self._said: tuple[StepTable, dict[str, Floats]] | None = None
+        self._scored: tuple[StepTable, dict[str, Floats]] | None = None
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,): rewards of the steps; before the first update only what grounding gives."""
+        """Return float64 (N,): rewards of the steps; before the first update only the grounding reward."""
         config = self.config
-        said = {name: scorer.scores(table) for name, scorer in self._parts.items()}
-        self._said = table, said
+        parts = {name: scorer.scores(table) for name, scorer in self._parts.items()}
+        self._scored = table, parts
         return hisr(
             table,
-            contributions=said["contribution"],
-            importance=said["hindsight"],
+            contributions=parts["contribution"],
+            importance=parts["hindsight"],
             segments=config.contribution.segments(table),
             outcome=config.contribution.outcome,
             alpha=config.alpha,
@@ -83,21 +83,16 @@ class SegmentedReward(StepScorer):
         )
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
-        """Let both models learn, see there; their figures begin with "contribution_" and "hindsight_"."""
-        if self._said is None or self._said[0] is not table:
+        """Update both models; their figures begin with "contribution_" and "hindsight_"."""
+        if self._scored is None or self._scored[0] is not table:
             self.scores(table)
-        assert self._said is not None
-        said, self._said = self._said[1], None
+        assert self._scored is not None
+        parts, self._scored = self._scored[1], None
         found: dict[str, float] = {}
         for name, scorer in self._parts.items():
-            figures = scorer.update(table, said[name], None, generator, learning_rate)
+            figures = scorer.update(table, parts[name], None, rng, learning_rate)
             found |= {f"{name}_{key.removeprefix('prm_')}": value for key, value in figures.items()}
         return found
 

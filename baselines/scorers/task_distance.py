@@ -1,9 +1,9 @@
-"""How near each step led to success, by all that was ever seen of its task (TIGPO's graphs).
+"""Distance to success after each step, by all steps recorded for its task (TIGPO's graphs).
 
     score = gamma^d(s')        d: fewest steps to success over the steps of this table and of all earlier ones
 
-There is no network: what is learned is the state graph of every task, `wrappers.credit.task_graph.TaskGraphs`. It helps
-where tasks come back; a task that is played once has the distances of its own group.
+There is no network; the scorer stores the state graph of every task (`wrappers.credit.task_graph.TaskGraphs`). This
+helps if tasks are played repeatedly; a task that is played once has the distances of its own group.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from wrappers.credit.tigpo import distances_with
 @fields_checked
 @dataclass(frozen=True)
 class TaskDistanceConfig(ScorerConfig):
-    """Numbers of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and play no part.
+    """Settings of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and have no effect.
 
     Attributes:
-        of: "next", the distance after each step, or "gain", how much nearer each step led: gamma^d(s') - gamma^d(s).
-        gamma: share of the value kept per step of distance.
-        max_tasks: how many tasks are remembered, the least recently played are forgotten first; None: all.
+        of: "next", the distance after each step, or "gain", the step's gain: gamma^d(s') - gamma^d(s).
+        gamma: discount per step of distance.
+        max_tasks: number of tasks that are stored; the least recently played are dropped first; None: all.
     """
 
     level: Literal["turn"] = "turn"
@@ -44,7 +44,7 @@ class TaskDistanceConfig(ScorerConfig):
 
 
 class TaskDistance(StepScorer):
-    """Discounted distances on graphs that are kept of every task."""
+    """Discounted distances on the stored graph of every task."""
 
     takes_forks = True
 
@@ -53,7 +53,7 @@ class TaskDistance(StepScorer):
         self.graphs = TaskGraphs(max_tasks=self.config.max_tasks)
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,), gamma^d of each row's next state, or its gain; 0 where no way to success is known."""
+        """Return float64 (N,), gamma^d of each row's next state, or its gain; 0 if no path to success is known."""
         table = by_task(table)
         distance = distances_with(table, self.graphs)
         if self.config.of == "next":
@@ -70,14 +70,9 @@ class TaskDistance(StepScorer):
         return found
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
-        """Remember the table's steps; return how many tasks, and states of them, are known now."""
+        """Store the table's steps; return the number of stored tasks, and of their states."""
         table = by_task(table)
         seen = sum(task in self.graphs for task in table.groups) / max(table.n_groups, 1)
         self.graphs.add_table(table)

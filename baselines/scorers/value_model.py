@@ -1,4 +1,4 @@
-"""Numbers read off a copy of the policy's own network: its trunk under a head with one output, 0 at first."""
+"""Values from a copy of the policy's network: its trunk under a head with one output, which is initially 0."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import autocast, pad
 from wrappers.credit.scores import reply_lengths
 
-#: Where a number is read: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
+#: Positions of the values: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
 #: reply's last token ("reply").
 Place = Literal["turn", "token", "reply"]
 #: w h + b, or W2 SiLU(W1 h) as HISR prints it, W1 square.
@@ -31,7 +31,7 @@ class ValueModel(nn.Module):
     """A causal language model's trunk with a scalar head.
 
     Attributes:
-        scale: what the head's numbers are multiplied by: the size of the first returns that it was shown.
+        scale: factor of the head's output: the size of the first returns that it was fitted to.
     """
 
     scale: Tensor
@@ -65,7 +65,7 @@ def _linear_head(width: int) -> nn.Module:
 
 def _mlp_head(width: int) -> nn.Module:
     inner, outer = nn.Linear(width, width, bias=False), nn.Linear(width, 1, bias=False)
-    # Always the same numbers: a scorer is what its policy and its settings make it.
+    # A fixed seed: policy and settings alone determine the scorer.
     nn.init.normal_(inner.weight, std=width**-0.5, generator=torch.Generator().manual_seed(0))
     nn.init.zeros_(outer.weight)
     return nn.Sequential(inner, nn.SiLU(), outer)
@@ -90,20 +90,20 @@ def value_model(policy: Any, head: Head = "linear") -> ValueModel:
     shared = {id(weight): weight for weight in base.parameters() if not weight.requires_grad}
     width, device = output.weight.shape[1], output.weight.device
     model = ValueModel(copy.deepcopy(base, shared), width, head).to(device).eval()
-    if hasattr(policy, "read_pictures"):  # it was the whole model that read them
+    if hasattr(policy, "read_pictures"):  # only the whole model read them
         policy.read_pictures(model.trunk)
     return model
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Distinct token sequences that hold all wanted places; rows with equal prompts (and replies) share one.
+    """Distinct token sequences that contain all required positions; rows with equal prompts (and replies) share one.
 
     Attributes:
-        sequences: prompt, and the reply as far as something is read behind its tokens.
-        first: int64 (n,), the first place that is read.
+        sequences: the prompt, and the reply up to its last position with a value.
+        first: int64 (n,), the first position with a value.
         of_row: int64 (N,), each table row's sequence.
-        written: bool (N, width), the places of each row that have a number.
+        written: bool (N, width), the positions of each row that have a value.
         lengths: int64 (n,), tokens of each sequence.
     """
 
@@ -135,18 +135,18 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Most places of a row."""
+        """Largest number of positions of a row."""
         return self.written.shape[1]
 
 
 @fields_checked
 @dataclass(frozen=True)
 class HeadConfig(ScorerConfig):
-    """Numbers of a scorer that is a head on a copy of the policy's trunk; `rate` is the trunk's.
+    """Settings of a scorer that is a head on a copy of the policy's trunk; `rate` is the trunk's.
 
     Attributes:
-        head: what stands on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
-        head_rate: learning rate of the head, which starts from nothing, as a multiple of the policy's.
+        head: head on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
+        head_rate: learning rate of the untrained head, as a multiple of the policy's.
     """
 
     head: Head = "linear"
@@ -154,7 +154,7 @@ class HeadConfig(ScorerConfig):
 
 
 class ValueScorer(NetworkScorer):
-    """A head on a copy of the policy's trunk, whose numbers are fitted to targets, or their sums to outcomes.
+    """A head on a copy of the policy's trunk, whose values are fitted to targets, or their sums to outcomes.
 
     Args:
         policy: the policy whose trunk is copied; with `model`, a Hugging Face causal language model, and as
@@ -176,7 +176,7 @@ class ValueScorer(NetworkScorer):
 
     @torch.no_grad()
     def numbers(self, inputs: Inputs, chosen: Ints | None = None) -> Floats:
-        """Return the model's outputs at all places of some inputs (None: of all), 0 elsewhere: float64 (n, width)."""
+        """Return the outputs at all positions of some inputs (None: of all), 0 elsewhere: float64 (n, width)."""
         found = np.zeros((len(inputs.sequences), inputs.width))
         chosen = np.arange(len(found)) if chosen is None else chosen
         order = chosen[np.argsort(inputs.lengths[chosen], kind="stable")]
@@ -185,7 +185,7 @@ class ValueScorer(NetworkScorer):
         return found
 
     def predict(self, inputs: Inputs, part: Ints) -> Tensor:
-        """Return the numbers at all places of some inputs, float32 (len(part), width); behind the end the last one."""
+        """Return the values at all positions of some inputs, float32 (len(part), width); the last one repeats."""
         ids, _ = pad([inputs.sequences[i] for i in part], fill=0, left=False, device=self.device)
         columns = np.minimum(inputs.first[part, None] + np.arange(inputs.width), inputs.lengths[part, None] - 1)
         rows = torch.arange(len(part), device=self.device).repeat_interleave(inputs.width)
@@ -194,11 +194,11 @@ class ValueScorer(NetworkScorer):
         return values.reshape(len(part), inputs.width)
 
     def find_scale(self, targets: Floats, parts: float = 1.0) -> None:
-        """Take the unit from the first targets that are not all 0; until then every number is 0 as well.
+        """Set the unit from the first targets that are not all 0; until then every value is 0 as well.
 
         Args:
             targets: their root mean square is the unit.
-            parts: what it is divided by, the number of terms of a sum.
+            parts: divisor of the unit, the number of terms of a sum.
         """
         size = float(np.sqrt(np.mean(targets**2)))
         if size > 0 and self.model.silent:
@@ -213,35 +213,35 @@ class ValueScorer(NetworkScorer):
         error: Callable[[Tensor, Tensor, Tensor], Tensor],
         report: str,
     ) -> Fit:
-        """Fit the number at every written place to a target by itself, in mini-batches of inputs.
+        """Fit the value at every position to its own target, in mini-batches of inputs.
 
         Args:
-            before: what the scores were, (N,) or (N, K).
-            error: from numbers, targets and numbers before, all (S,), the error of each.
+            before: scores before the update, (N,) or (N, K).
+            error: from values, targets and values before the update, all (S,), the error of each.
         """
         row, place = np.nonzero(inputs.written)
         of = inputs.of_row[row]
-        said, wanted = (array.reshape(len(inputs.of_row), -1)[row, place] for array in (before, targets))
+        old_values, wanted = (array.reshape(len(inputs.of_row), -1)[row, place] for array in (before, targets))
 
         def losses(chosen: Ints, count: int) -> Losses:
             for part in self.parts(inputs.lengths, chosen, learning=True):
                 local = np.full(len(inputs.sequences), -1)
                 local[part] = np.arange(len(part))
-                mine = np.flatnonzero(local[of] >= 0)
+                members = np.flatnonzero(local[of] >= 0)
                 at, column, goal, old = (
                     torch.from_numpy(array).to(self.device)
-                    for array in (local[of[mine]], place[mine], wanted[mine], said[mine])
+                    for array in (local[of[members]], place[members], wanted[members], old_values[members])
                 )
                 predicted = self.predict(inputs, part)[at, column]
                 loss = error(predicted, goal.to(predicted), old.to(predicted)).sum() / (len(row) / count)
                 # In units of the scale: gradients, and their limit, do not depend on the unit of the rewards.
                 yield loss / self.model.scale.square(), float(loss.detach())
 
-        figures = {"explained_variance": explained_variance(said, wanted)}
+        figures = {"explained_variance": explained_variance(old_values, wanted)}
         return Fit(lambda generator: generator.permutation(len(inputs.sequences)), size, losses, (report,), figures)
 
 
 def explained_variance(values: Floats, returns: Floats) -> float:
-    """Return `1 - var(returns - values) / var(returns)`; 0 where the returns do not vary."""
+    """Return `1 - var(returns - values) / var(returns)`; 0 if the returns do not vary."""
     spread = float(returns.var())
     return 1.0 - float((returns - values).var()) / spread if spread > 0 else 0.0

@@ -9,30 +9,19 @@ permutation test that swaps the two results of a task, after Holm (1979).
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
-from scipy.stats import bootstrap, norm, permutation_test
 
 from agentgym.panels import BESIDE_TASKS
 from benchmarks.console import NONE, asked, explained, save_figures, table
 from benchmarks.json_files import ResultsError
-from benchmarks.play.results import PanelResults, load
-from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
-
-_RESAMPLES = 9999
-#: Numbers in memory at a time.
-_NUMBERS = 5_000_000
-#: Power of the numbers of tasks that are reported.
-POWER = 0.8
-_SEED = 0
+from benchmarks.play.results import PanelResults, load, short_name
+from benchmarks.statistics import Interval, holm, paired_bootstrap, tasks_needed
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ def compare_results(
         check_same(results[0], other, (names[0], name))
     means = [(one.success() if measure == "success" else one.scores()).mean(axis=1) for one in results]
     pairs = list(itertools.combinations(range(len(results)), 2))
-    found = [paired(means[a], means[b]) for a, b in pairs]
+    found = [paired_bootstrap(means[a], means[b]) for a, b in pairs]
     corrected = holm([p for _, p in found])
     return [
         Comparison(names[a], names[b], difference, p, after, *tasks_needed(means[a] - means[b]))
@@ -116,38 +105,6 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
     return "the tasks are the same: one of the hashes is wrong"
 
 
-def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
-    """Return the mean of one - other, both float64 (tasks,), with its interval and the p value of no difference.
-
-    Where all tasks differ alike, resampling has no spread, and both are those of `even_difference`.
-    """
-    apart = one - other
-    mean = float(apart.mean())
-    if alike(apart):
-        return even_difference(mean, len(apart))
-    rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
-    drawn = bootstrap(
-        (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
-        random_state=rng,
-    ).confidence_interval  # fmt: skip
-    tested = permutation_test(
-        (one, other), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples", vectorized=True,
-        n_resamples=_RESAMPLES, batch=batch, random_state=rng,
-    )  # fmt: skip
-    return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
-
-
-def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
-    """Return how many tasks would detect the mean of these differences, and which mean these tasks would detect.
-
-    With the normal approximation of the paired test: n = ((z_.975 + z_.8) s / d)^2 for a mean d and a deviation s.
-    """
-    spread = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
-    factor = float(norm.ppf(0.5 + CONFIDENCE / 2) + norm.ppf(POWER)) * spread
-    mean = abs(float(apart.mean()))
-    return (math.ceil((factor / mean) ** 2) if mean and spread else None), factor / math.sqrt(len(apart))
-
-
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
     measure: Annotated[str, asked("success, or score.")] = "success",
@@ -161,7 +118,6 @@ def compare(
         given = [load(path) for path in results]
         names = _names(given, results)
         found = compare_results(given, names, "success" if measure == "success" else "score")
-    first = given[0]
     lines = [
         [f"{one.first} - {one.second}", f"{100 * one.difference.mean:+.1f}",
          f"{100 * one.difference.low:+.1f} to {100 * one.difference.high:+.1f}", _p(one.p), _p(one.holm),
@@ -170,7 +126,7 @@ def compare(
     ]  # fmt: skip
     heads = [f"{measure}, points", "difference", "95 %", "p", f"p, Holm\n{len(found)} tests"]
     heads += ["tasks\nneeded", "least\nseen"]
-    title = f"{first.panel.name}, hash {first.panel.hash}, {len(first.tasks)} tasks"
+    title = f"{given[0].panel.name}, hash {given[0].panel.hash}, {len(given[0].tasks)} tasks"
     caption = (
         "tasks needed: to detect such a difference in 80 of 100 studies; least seen: the smallest difference that "
         "these tasks detect so"
@@ -184,5 +140,5 @@ def _p(value: float) -> str:
 
 
 def _names(results: Sequence[PanelResults], paths: Sequence[Path]) -> list[str]:
-    names = [one.policy.name.rpartition("/")[2] or one.policy.name for one in results]
+    names = [short_name(one.policy.name) for one in results]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]

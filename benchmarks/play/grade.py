@@ -103,31 +103,24 @@ class Replay:
         if logged.opening is not None and not _plain(str(observation)).endswith(_plain(logged.opening)):
             told, engine = _apart(logged.opening, str(observation))
             differences.append(f"line {logged.line}: the first text is {told!r}, the engine's {engine!r}")
-        kind = str(info[self.kinds]) if self.kinds else ""
-        played, refused, total, texts, over, cut = list[str](), 0, 0.0, 0, False, False
+        episode = Episode.begun(task, self._samples[task], str(info[self.kinds]) if self.kinds else "")
+        texts, over, episode.cut = 0, False, True
         for step in logged.steps:
             if over:
                 differences.append(
-                    f"line {step.line}: {len(logged.steps) - len(played)} actions after the end of the episode"
-                    + (f", which has at most {self.limit} steps" if len(played) == self.limit else "")
+                    f"line {step.line}: {len(logged.steps) - episode.steps} actions after the end of the episode"
+                    + (f", which has at most {self.limit} steps" if episode.steps == self.limit else "")
                 )
                 break
             observation, reward, terminated, truncated, info = self.env.step(step.action)
-            over, cut = bool(terminated or truncated), bool(truncated and not terminated)
-            played.append(step.action)
-            total += float(reward)
-            refused += not info["is_action_valid"]
+            over, episode.cut = bool(terminated or truncated), not terminated
+            episode.act(step.action, bool(info["is_action_valid"]), float(reward))
             if step.observation is not None:
                 wrong = _unlike(step, str(observation), bool(info["is_action_valid"]))
                 texts += not wrong
                 differences += [wrong] if wrong and not differences else []
-        won, score = bool(info["won"]), float(info["score"])
-        episode = Episode(
-            task=task, sample=self._samples[task], kind=kind, won=won, score=score, total=total, steps=len(played),
-            invalid=refused, cut=cut or not over, prompt_tokens=0.0, reply_tokens=0.0, seconds=0.0, generation=0.0,
-            actions=played,
-        )  # fmt: skip
-        differences += _false_claims(logged, won, score)
+        episode.won, episode.score = bool(info["won"]), float(info["score"])
+        differences += _false_claims(logged, episode.won, episode.score)
         return Graded(logged.line, task, tuple(differences), texts, logged.won, episode)
 
 

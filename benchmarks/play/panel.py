@@ -21,7 +21,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -56,9 +56,9 @@ Answers = Callable[[], Sequence[ChatAnswer | ChatFailure]]
 ToDo = Sequence[tuple[PanelTask, int]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Episode:
-    """A finished episode, played here or replayed from another program's log.
+    """An episode, played here or replayed from another program's log; `begun` and filled in as it goes on.
 
     `sample` counts repetitions of a task from 0; `score` is the environment's grade, 0..1, `total` the undiscounted sum
     of rewards; `invalid` of the `steps` were not accepted; `cut`: it was truncated. Tokens are read and written over
@@ -81,9 +81,20 @@ class Episode:
     generation: float
     actions: list[str]
 
+    @classmethod
+    def begun(cls, task: str, sample: int, kind: str) -> Episode:
+        return cls(task, sample, kind, False, 0.0, 0.0, 0, 0, False, 0.0, 0.0, 0.0, 0.0, [])
+
     @property
     def key(self) -> tuple[str, int]:
         return self.task, self.sample
+
+    def act(self, command: str, accepted: bool, reward: float = 0.0) -> None:
+        """Add a step."""
+        self.actions.append(command)
+        self.steps += 1
+        self.invalid += not accepted
+        self.total += reward
 
 
 @dataclass(frozen=True)
@@ -93,10 +104,6 @@ class Unscored:
     task: str
     sample: int
     reason: str
-
-
-class UnscoredError(RuntimeError):
-    """Episodes are missing because they could not be scored."""
 
 
 T = TypeVar("T", bound=Any)
@@ -130,35 +137,6 @@ class Lines(Generic[T]):
             file.write(line.encode())
 
 
-def journal(folder: Path) -> Lines[Episode]:
-    """Return the finished episodes of a player's folder."""
-    return Lines(folder / JOURNAL, Episode)
-
-
-@dataclass
-class _Running:
-    """An episode that is being played."""
-
-    task: PanelTask
-    sample: int
-    rng: np.random.Generator
-    kind: str = ""
-    total: float = 0.0
-    invalid: int = 0
-    read: int = 0
-    written: int = 0
-    seconds: float = 0.0
-    generation: float = 0.0
-    actions: list[str] = field(default_factory=list)
-
-    def ended(self, won: bool, score: float, cut: bool) -> Episode:
-        return Episode(
-            task=self.task.id, sample=self.sample, kind=self.kind, won=won, score=score, total=self.total,
-            steps=len(self.actions), invalid=self.invalid, cut=cut, prompt_tokens=float(self.read),
-            reply_tokens=float(self.written), seconds=self.seconds, generation=self.generation, actions=self.actions,
-        )  # fmt: skip
-
-
 def play(
     envs: gym.vector.VectorEnv[Any, Any, Any],
     policy: Policy,
@@ -181,7 +159,8 @@ def play(
     entry of a task's kind; `answers` of an endpoint count tokens and hold failures.
     """
     waiting = deque(todo)
-    running: list[_Running | None] = [None] * envs.num_envs
+    running: list[Episode | None] = [None] * envs.num_envs
+    rngs: dict[tuple[str, int], np.random.Generator] = {}
     observations: Any = None
     infos: Mapping[str, Any] = {}
     first = True
@@ -193,7 +172,8 @@ def play(
             for i in free:
                 task, sample = waiting.popleft()
                 numbers = np.random.SeedSequence([seed, int(task.digest[:16], 16), sample])
-                running[i] = _Running(task, sample, np.random.default_rng(numbers.spawn(trial + 1)[trial]))
+                running[i] = Episode.begun(task.id, sample, "")
+                rngs[task.id, sample] = np.random.default_rng(numbers.spawn(trial + 1)[trial])
                 seeds[i], options[i] = int(numbers.generate_state(1)[0]), {"task_id": task.id}
             mask = np.isin(np.arange(envs.num_envs), free)
             observations, infos = envs.reset(seed=seeds, options={"reset_mask": mask, "per_env": options})  # type: ignore[arg-type]
@@ -202,13 +182,13 @@ def play(
         playing = np.array([i for i, episode in enumerate(running) if episode is not None])
         there = [episode for episode in running if episode is not None]
         bare = observations_of(observations, playing)
-        shown = [told(each.task.id, each.sample, one) for each, one in zip(there, bare, strict=True)]
+        shown = [told(*each.key, one) for each, one in zip(there, bare, strict=True)]
         if first:
             seen(shown[0])
             first = False
         pause()
         asked = time.perf_counter()
-        replies = act_each(policy, shown, infos_of(infos, playing), [episode.rng for episode in there])
+        replies = act_each(policy, shown, infos_of(infos, playing), [rngs[episode.key] for episode in there])
         generation = (time.perf_counter() - asked) / len(there)
         said: Sequence[ChatAnswer | ChatFailure | None] = answers() if answers else [None] * len(there)
         actions = [""] * envs.num_envs
@@ -219,27 +199,25 @@ def play(
         after = observations_of(observations, playing)
         for k, (i, episode, reply) in enumerate(zip(playing.tolist(), there, replies, strict=True)):
             read, written = tokens(reply, said[k])
-            episode.read += read
-            episode.written += written
+            episode.prompt_tokens += read
+            episode.reply_tokens += written
             episode.generation += generation
             episode.seconds += spent
             answer, last = said[k], after[k]
             done: Episode | Unscored | None = None
             if reply.finish == "prompt-too-long":  # nothing was written: the step that followed does not count
-                episode.actions.append("")
-                episode.invalid += 1
-                done, last = episode.ended(False, 0.0, True), bare[k]
+                episode.act("", False)
+                episode.cut, done, last = True, episode, bare[k]
             elif isinstance(answer, ChatFailure):
-                done = Unscored(episode.task.id, episode.sample, f"{answer.reason} (tries: {answer.attempts})")
+                done = Unscored(*episode.key, f"{answer.reason} (tries: {answer.attempts})")
             else:
-                episode.actions.append(str(infos["command"][i]))
-                episode.total += float(rewards[i])
-                episode.invalid += not infos["is_action_valid"][i]
+                episode.act(str(infos["command"][i]), bool(infos["is_action_valid"][i]), float(rewards[i]))
                 if terminated[i] or truncated[i]:
                     if "unscored" in infos and infos["unscored"][i]:
-                        done = Unscored(episode.task.id, episode.sample, str(infos["failure"][i]))
+                        done = Unscored(*episode.key, str(infos["failure"][i]))
                     else:
-                        done = episode.ended(bool(infos["won"][i]), float(infos["score"][i]), not terminated[i])
+                        episode.won, episode.score = bool(infos["won"][i]), float(infos["score"][i])
+                        episode.cut, done = not terminated[i], episode
             if done is not None:
                 running[i] = None
                 if isinstance(done, Episode):
@@ -337,7 +315,7 @@ def play_panel(
         {name: data[name] for name in BESIDE_TASKS if name in data} or None, player.prompting,
     )  # fmt: skip
     with claimed(folder, config):
-        kept, unscored = journal(folder), list[Unscored]()
+        kept, unscored = Lines(folder / JOURNAL, Episode), list[Unscored]()
         todo = [(task, k) for k in range(samples) for task in found.tasks if (task.id, k) not in kept.entries]
         total = len(found.tasks) * samples
 
@@ -357,7 +335,7 @@ def play_panel(
                 kept.add(episode)
             tell(f"{player.name}: {len(kept.entries)} of {total} episodes")
         if unscored:
-            raise UnscoredError(
+            raise RuntimeError(
                 f"{len(unscored)} of {total} episodes could not be scored, the first: {unscored[0].task!r}, "
                 f"{unscored[0].reason}"
             )

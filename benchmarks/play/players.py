@@ -134,11 +134,7 @@ def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Fo
         policy = new_policy(config, 0)
         weights = fingerprint_of_content(Path(model)) if holds_model(Path(model)) else model
     policy = policy.with_settings(temperature=sampling.temperature)
-    return policy, config, {**_settings(policy), "weights": weights}
-
-
-def _settings(policy: Any) -> dict[str, Any]:
-    return {**dataclasses.asdict(policy.settings), "template": dict(policy.settings.template)}
+    return policy, config, {**dataclasses.asdict(policy.settings), "weights": weights}
 
 
 def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
@@ -165,7 +161,7 @@ def prompted(player: Player, method: Method, examples: Examples, folder: Path) -
         free = {"max_new_tokens": player.sampling.max_tokens, "truncate": "end-episode"}
         writer = policy.with_settings(prefix="", suffix="", stop=(), **free)
         policy = policy.with_settings(**(method.local and free | dict(method.local)))
-        settings |= _settings(policy)
+        settings |= dataclasses.asdict(policy.settings)
     return dataclasses.replace(
         player,
         name=f"{player.name} {label_of(method, examples)}",

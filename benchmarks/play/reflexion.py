@@ -15,7 +15,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,14 @@ class Trials:
     most: int
     writer: Policy
 
+    @cached_property
+    def trials(self) -> Lines[Trial]:
+        return Lines(self.folder / TRIALS, Trial)
+
+    @cached_property
+    def notes(self) -> Lines[Note]:
+        return Lines(self.folder / NOTES, Note)
+
     def __call__(
         self,
         envs: gym.vector.VectorEnv[Any, Any, Any],
@@ -82,14 +90,13 @@ class Trials:
         **options: Any,
     ) -> Iterator[Episode | Unscored]:
         """Yield the episodes that count when they are known; arguments as of `play`."""
-        memory = _Memory(Lines(self.folder / TRIALS, Trial), Lines(self.folder / NOTES, Note))
         left = list(todo)
         for trial in range(self.most):
             gone = set[tuple[str, int]]()
-            fresh = [(task, sample) for task, sample in left if (task.id, sample, trial) not in memory.trials.entries]
+            fresh = [(task, sample) for task, sample in left if (task.id, sample, trial) not in self.trials.entries]
             for each in play(
                 envs, policy, fresh, seed=seed, answers=answers, pause=pause, trial=trial,
-                told=partial(memory.told, trial), ended=partial(memory.ended, trial), **options,
+                told=partial(self._told, trial), ended=partial(self._ended, trial), **options,
             ):  # fmt: skip
                 if isinstance(each, Unscored):
                     gone.add((each.task, each.sample))
@@ -97,24 +104,22 @@ class Trials:
             left = [(task, sample) for task, sample in left if (task.id, sample) not in gone]
             lost = []
             for task, sample in left:
-                if trial == self.most - 1 or memory.trials.entries[task.id, sample, trial].episode.won:
-                    yield memory.whole(task.id, sample, trial)
+                if trial == self.most - 1 or self.trials.entries[task.id, sample, trial].episode.won:
+                    yield self._whole(task.id, sample, trial)
                 else:
                     lost.append((task, sample))
-            missing = [each for each in lost if (each[0].id, each[1], trial) not in memory.notes.entries]
+            missing = [each for each in lost if (each[0].id, each[1], trial) not in self.notes.entries]
             for start in range(0, len(missing), envs.num_envs):
                 pause()
-                yield from self._reflect(memory, missing[start : start + envs.num_envs], trial, seed, answers)
-            left = [(task, sample) for task, sample in lost if (task.id, sample, trial) in memory.notes.entries]
+                yield from self._reflect(missing[start : start + envs.num_envs], trial, seed, answers)
+            left = [(task, sample) for task, sample in lost if (task.id, sample, trial) in self.notes.entries]
 
-    def _reflect(
-        self, memory: _Memory, lost: ToDo, trial: int, seed: int, answers: Answers | None
-    ) -> Iterator[Unscored]:
+    def _reflect(self, lost: ToDo, trial: int, seed: int, answers: Answers | None) -> Iterator[Unscored]:
         """Ask for notes on lost episodes and keep them; yield those without an answer."""
         prompts, rngs = [], []
         for task, sample in lost:
-            story = memory.trials.entries[task.id, sample, trial].story
-            prompts.append(reflection_prompt(story, memory.notes_of(task.id, sample, trial)))
+            story = self.trials.entries[task.id, sample, trial].story
+            prompts.append(reflection_prompt(story, self._notes_of(task.id, sample, trial)))
             rngs.append(np.random.default_rng([seed, int(task.digest[:16], 16), sample, trial, _NOTE]))
         began = time.perf_counter()
         replies = act_each(self.writer, prompts, {}, rngs)
@@ -124,26 +129,18 @@ class Trials:
             if isinstance(answer, ChatFailure) and not answer.too_long:
                 yield Unscored(task.id, sample, f"{answer.reason} (tries: {answer.attempts})")
             else:
-                memory.notes.add(Note(task.id, sample, trial, reply.text, *tokens(reply, answer), share))
+                self.notes.add(Note(task.id, sample, trial, reply.text, *tokens(reply, answer), share))
 
-
-@dataclass(frozen=True)
-class _Memory:
-    """The trials and notes so far."""
-
-    trials: Lines[Trial]
-    notes: Lines[Note]
-
-    def notes_of(self, task: str, sample: int, trial: int) -> list[str]:
+    def _notes_of(self, task: str, sample: int, trial: int) -> list[str]:
         return [self.notes.entries[task, sample, k].text for k in range(trial)]
 
-    def told(self, trial: int, task: str, sample: int, observation: Any) -> Any:
-        return with_notes(observation, self.notes_of(task, sample, trial))
+    def _told(self, trial: int, task: str, sample: int, observation: Any) -> Any:
+        return with_notes(observation, self._notes_of(task, sample, trial))
 
-    def ended(self, trial: int, episode: Episode, conversation: Any) -> None:
+    def _ended(self, trial: int, episode: Episode, conversation: Any) -> None:
         self.trials.add(Trial(trial, episode, story_of(conversation)))
 
-    def whole(self, task: str, sample: int, trial: int) -> Episode:
+    def _whole(self, task: str, sample: int, trial: int) -> Episode:
         """Return the episode of the last trial, with tokens and seconds of all trials and notes."""
         episodes = [self.trials.entries[task, sample, k].episode for k in range(trial + 1)]
         notes = [self.notes.entries[task, sample, k] for k in range(trial)]

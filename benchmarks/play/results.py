@@ -162,18 +162,19 @@ def _summary(tasks: Sequence[TaskOutcome], episodes: Sequence[Episode]) -> Summa
 def load(path: Path) -> PanelResults:
     """Read and check a file, or `results.json` in a folder."""
     path = path / RESULTS if path.is_dir() else path
-    found = json_files.load(PanelResults, path)
+    found = json_files.load(PanelResults, path, version=VERSION, check=_check)
     json_files.read_json(path)  # refuses NaN and huge numbers also in the fields that take any value
-    if found.version != VERSION:
-        raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; play the panel again")
+    return found
+
+
+def _check(found: PanelResults) -> None:
     for task in found.tasks:
         if any(len(getattr(task, name)) != found.samples for name in COLUMNS):
-            raise ResultsError(f"{path}: the task {task.id!r:.120} has not all of {found.samples} samples")
+            raise ResultsError(f"the task {task.id!r:.120} has not all of {found.samples} samples")
         if not all(0.0 <= score <= 1.0 for score in task.score):
-            raise ResultsError(f"{path}: the task {task.id!r:.120} has a score outside 0..1: {task.score!r:.80}")
+            raise ResultsError(f"the task {task.id!r:.120} has a score outside 0..1: {task.score!r:.80}")
     if not found.tasks or found.samples < 1:
-        raise ResultsError(f"{path}: no task was played")
-    return found
+        raise ResultsError("no task was played")
 
 
 def percent(found: Interval | None) -> str:
@@ -250,12 +251,7 @@ def print_anchors(panel: str, console: Console) -> None:
 
 def print_panels(console: Console) -> None:
     """Print all panels: how many tasks, and what they need."""
-    lines = [
-        [
-            each.name,
-            str(each.tasks or each.most or NONE),
-            ", ".join(f"--option {name}=PATH" for name in each.data) or NONE,
-        ]
-        for each in map(find_panel, panel_names())
-    ]
+    panels = list(map(find_panel, panel_names()))
+    needs = [", ".join(f"--option {name}=PATH" for name in each.data) or NONE for each in panels]
+    lines = [[each.name, str(each.tasks or each.most or NONE), need] for each, need in zip(panels, needs, strict=True)]
     console.print(table(["panel", "tasks", "needs"], lines, left=3))

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +23,14 @@ from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
-from baselines.runs.config import Config, make_config
+from baselines.runs.config import Config
 from baselines.runs.stack import make_envs
 from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
+from benchmarks.play.players import config_of
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
-from benchmarks.report.state_graph import Graph, graph_of, placed
+from benchmarks.report.state_graph import Graph, placed, search_graph
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
@@ -40,15 +39,12 @@ from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
 from policies.search.simulator import Listed
-from policies.search.tree import Budget, Tree, Value
-from policies.search.tree import Node as TreeNode
+from policies.search.tree import Budget, Value
 from wrappers import VectorSnapshots
 
 #: The random policy; the policy alone, with which the others are compared; the policy at temperature 0.
 RANDOM, BASE, GREEDY = "random", "alone", "greedy"
 OUTCOMES = ("score", "won", "return")
-#: A graph of more states is not drawn.
-MOST_STATES = 400
 #: Ways to search; the budget limits their length.
 METHODS: dict[str, Method] = {"best_of_n": BestOfN(n=1_000_000), "beam": Beam(width=8, samples=4), "mcts": MCTS()}
 FULL_BUDGETS, QUICK_BUDGETS = "100,300,1000", "50,200"
@@ -118,8 +114,7 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
     """Yield the policy, and how the environment is shown to it."""
     if config.policy == RANDOM:
         row = settings_of(config.env)
-        played = make_config(row, methods=[], seeds=[0], model=TINY, history=None, sizes=row.full)
-        yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
+        yield RandomPolicy(), config_of(row, TINY, row.setup.options)
         return
     played, policy = learned(Path(config.policy))
     if played.env != config.env:
@@ -132,20 +127,16 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
     (policy, played), (player, budget) = context, players(config)[part]
     begin = time.perf_counter()
     chosen = tasks(config.split, config.tasks)
-
-    def make() -> Any:
-        return make_envs(played, config.tasks)
-
     if not budget:
         acting = at_temperature(policy, 0.0 if player == GREEDY else None)
-        table = collect(make(), acting, tasks=chosen, seed=config.seed)
+        table = collect(make_envs(played, config.tasks), acting, tasks=chosen, seed=config.seed)
         return _score(player, 0, table, np.zeros(3), time.perf_counter() - begin)
     listed = Listed(None if config.policy == RANDOM else policy) if config.listed else None
     searching = SearchPlayer(
-        make(), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
-        value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout), keep=True,
+        make_envs(played, config.tasks), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, keep=True,
+        fresh=config.fresh, value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout),
     )  # fmt: skip
-    table = collect(VectorSnapshots(make()), searching, tasks=chosen, seed=config.seed)
+    table = collect(VectorSnapshots(make_envs(played, config.tasks)), searching, tasks=chosen, seed=config.seed)
     spent = [[cost.steps, cost.tokens, cost.scored] for cost in searching.costs.values()]
     score = _score(player, budget, table, np.sum(spent, axis=0) / config.tasks, time.perf_counter() - begin)
     # Episodes are numbered as they begin, which is the order of the tasks: fillers come last.
@@ -156,68 +147,7 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
 def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
     success = "".join("1" if won else "0" for won in table.trajectory_won)
     steps, tokens, scored = map(float, spent)
-    length = len(table) / table.n_trajectories
-    return SearchScore(player, budget, success, steps, tokens, scored, length, seconds, None)
-
-
-def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
-    """Return the graph of a search, or None where it has more than `MOST_STATES` states.
-
-    A node's visits are the simulations that judged it, an edge's count is its target's, and its advantage the value of
-    the step minus that of its source.
-    """
-    taken = list(_steps(tree))
-    names = {name: i for i, name in enumerate(dict.fromkeys(map(_name, (tree.root, *taken))))}
-    if len(names) > MOST_STATES:
-        return None
-    texts, visits, goals = [""] * len(names), [0] * len(names), set[int]()
-    for node in (tree.root, *taken):
-        i = names[_name(node)]
-        texts[i] = texts[i] or _text(node.observation)
-        visits[i] += node.visits
-        if node.won:
-            goals.add(i)
-    found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
-    for node in taken:
-        found[names[_name(node.before)], names[_name(node)], node.action].append(node)
-    edges = {
-        edge: (max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes)) for edge, nodes in found.items()
-    }
-    return graph_of(
-        texts, visits, goals, [0], edges, tree.worth.gamma, method=method, stage=f"{budget} steps", seed=seed,
-        task_id=tree.task, episodes=tree.cost.simulations, won=sum(end.won for end in tree.ends),
-    )  # fmt: skip
-
-
-def _steps(tree: Tree) -> Iterator[TreeNode]:
-    """The targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
-    seen: set[int] = {id(tree.root)}
-    grown = list(tree.root.walk()) if tree.root.children else [node for end in tree.ends for node in end.path]
-    for node in (*grown, *tree.best.path):
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-
-
-def _name(node: TreeNode) -> tuple[str, bool]:
-    return node.key, node.ended
-
-
-def _text(observation: Any) -> str:
-    """An observation as text; of a prompt in messages the last one."""
-    if isinstance(observation, str):
-        return observation
-    try:
-        return str(observation[-1]["content"])
-    except (TypeError, KeyError, IndexError):
-        return str(observation)
-
-
-def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
-    judged = [node for node in nodes if node.visits and node.before.visits]
-    if not judged:
-        return None
-    return math.fsum(tree.action_value(node) - node.before.value for node in judged) / len(judged)
+    return SearchScore(player, budget, success, steps, tokens, scored, len(table) / table.n_trajectories, seconds, None)
 
 
 def configure(
@@ -309,7 +239,8 @@ def drawn(results: SearchResults) -> list[Graph]:
     """Return the graphs of the budgets at which every method's search can be drawn, largest first."""
     graphs = [score.graph for score in results.scores if score.graph is not None]
     methods = {score.player for score in results.scores if score.budget}
-    stages = [stage for stage in _distinct(graphs) if {one.method for one in graphs if one.stage == stage} == methods]
+    every = dict.fromkeys(graph.stage for graph in graphs)
+    stages = [stage for stage in every if {one.method for one in graphs if one.stage == stage} == methods]
     return [graph for stage in stages[::-1] for graph in graphs if graph.stage == stage]
 
 
@@ -325,7 +256,7 @@ def _page(results: SearchResults) -> Page:
             "played": "simulations",
             "graphs": [placed(graph) for graph in graphs],
         },
-        {"stages": _distinct(graphs), "gamma": f"{config.gamma:g}"},
+        {"stages": list(dict.fromkeys(graph.stage for graph in graphs)), "gamma": f"{config.gamma:g}"},
     )
     return Page(
         f"Search players on {config.env}",
@@ -344,10 +275,6 @@ def _page(results: SearchResults) -> Page:
         ],
         panel=panel if graphs else None,
     )
-
-
-def _distinct(graphs: list[Graph]) -> list[str]:
-    return list(dict.fromkeys(graph.stage for graph in graphs))
 
 
 STUDY = Study(

@@ -178,19 +178,33 @@ def _tables(page: Page) -> list[str]:
     return parts
 
 
+def written_tables(tables: Sequence[Table], captions: bool = True) -> str:
+    """Return tables, and their captions, as a part of another page."""
+    return "\n\n".join(
+        part for each in tables
+        for part in (markdown_table(each.heads, each.texts), *[filled(each.caption)] * captions)
+    )  # fmt: skip
+
+
 def write_between(page: Page, name: str, place: Path) -> list[Path]:
     """Write tables, pictures and what is reported between the marks of a name on a Markdown page of docs/results.
 
     Pictures go to the folder images beside that of the page. Returns what was written.
     """
-    parts, written = _tables(page), []
+    parts = _tables(page)
     for each in page.figures:
-        written.append(place.parent.parent / "images" / each.file)
-        assemble.write_picture(each.draw(), written[-1])
         parts += [f"![{each.title}](../images/{each.file})", filled(each.caption)]
     text = "\n\n".join(part for part in [*parts, checklist(page.reported)] if part) + "\n"
-    write_file(place, replaced(place.read_text(encoding="utf-8"), name, clean(text)).encode())
-    return [*written, place]
+    return put(text, name, place, place.parent.parent / "images", {each.file: each.draw() for each in page.figures})
+
+
+def put(text: str, name: str, place: Path, images: Path, pictures: Mapping[str, Any]) -> list[Path]:
+    """Write a text between the marks of a name on a Markdown page, and figures by file into a folder; return all."""
+    images.mkdir(parents=True, exist_ok=True)
+    for file, figure in pictures.items():
+        assemble.write_picture(figure, images / file)
+    write_file(place, replaced(place.read_text(encoding="utf-8"), name, clean(text, len(text))).encode())
+    return [place, *(images / file for file in pictures)]
 
 
 def html(page: Page, pictures: Mapping[str, bytes]) -> str:

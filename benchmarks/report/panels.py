@@ -42,10 +42,8 @@ def draw(panels: Sequence[Panel]) -> Any:
             _draw_lines(axes, panels[place], names)
         else:
             axes.set_visible(False)
-    handles: dict[str, Any] = {}
-    for axes in grid.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+    shown = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in grid.flat]
+    handles = {label: handle for pairs in shown for handle, label in pairs}
     figure.legend(
         handles.values(), handles, loc="outside upper center", ncols=min(2 * columns, len(handles)), fontsize=8
     )

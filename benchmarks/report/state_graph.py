@@ -1,12 +1,13 @@
-"""The state graph of one group as a page draws it: nodes with distances, boards and places, edges with gains."""
+"""State graphs of a group or of a search as a page draws them: nodes with distances and places, edges with gains."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
-from collections.abc import Mapping, Sequence, Set
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,17 @@ from numpy.typing import NDArray
 from agentgym.trajectory import StepTable
 from wrappers.credit.scores import written_tokens
 
+if TYPE_CHECKING:
+    from policies.search.tree import Node as TreeNode
+    from policies.search.tree import Tree
+
 #: Discount of the potentials shown, the value of the RewardFlow paper.
 GAMMA = 0.9
 #: More states than this do not make a graph more informative.
 _ENOUGH_STATES = 60
 _MARKS = (" [success]", " [failure]")
+#: A search of more states is not drawn.
+MOST_STATES = 400
 #: Sweeps of the barycentre ordering; orders settle after a handful.
 _SWEEPS = 12
 
@@ -159,6 +166,66 @@ def _text_of(key: object, texts: Mapping[str, str]) -> str:
     for mark in _MARKS:
         name = name.removesuffix(mark)
     return texts.get(name, name)
+
+
+def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
+    """Return the graph of a search, or None where it has more than `MOST_STATES` states.
+
+    A node's visits are the simulations that judged it, an edge's count is its target's, and its advantage the value of
+    the step minus that of its source.
+    """
+    taken = list(_steps(tree))
+    names = {name: i for i, name in enumerate(dict.fromkeys(map(_name, (tree.root, *taken))))}
+    if len(names) > MOST_STATES:
+        return None
+    texts, visits, goals = [""] * len(names), [0] * len(names), set[int]()
+    for node in (tree.root, *taken):
+        i = names[_name(node)]
+        texts[i] = texts[i] or _text(node.observation)
+        visits[i] += node.visits
+        if node.won:
+            goals.add(i)
+    found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
+    for node in taken:
+        found[names[_name(node.before)], names[_name(node)], node.action].append(node)
+    edges = {
+        edge: (max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes)) for edge, nodes in found.items()
+    }
+    return graph_of(
+        texts, visits, goals, [0], edges, tree.worth.gamma, method=method, stage=f"{budget} steps", seed=seed,
+        task_id=tree.task, episodes=tree.cost.simulations, won=sum(end.won for end in tree.ends),
+    )  # fmt: skip
+
+
+def _steps(tree: Tree) -> Iterator[TreeNode]:
+    """The targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
+    seen: set[int] = {id(tree.root)}
+    grown = list(tree.root.walk()) if tree.root.children else [node for end in tree.ends for node in end.path]
+    for node in (*grown, *tree.best.path):
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+
+
+def _name(node: TreeNode) -> tuple[str, bool]:
+    return node.key, node.ended
+
+
+def _text(observation: Any) -> str:
+    """An observation as text; of a prompt in messages the last one."""
+    if isinstance(observation, str):
+        return observation
+    try:
+        return str(observation[-1]["content"])
+    except (TypeError, KeyError, IndexError):
+        return str(observation)
+
+
+def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
+    judged = [node for node in nodes if node.visits and node.before.visits]
+    if not judged:
+        return None
+    return math.fsum(tree.action_value(node) - node.before.value for node in judged) / len(judged)
 
 
 def pick_group(table: StepTable) -> int:

@@ -42,6 +42,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.report.page import Cell, Page, Table, print_page, write_page
 from benchmarks.speed import gpu_measures as gpus
 from benchmarks.study import Tell
+from benchmarks.training.run import STAGES
 from policies.lora import LoraSettings, add_lora
 from policies.scoring import score_replies
 from policies.scoring.packed import score_packed
@@ -230,7 +231,7 @@ class _Learning:
         part.figures = {
             "iterations": float(len(done)), "success, first": done[0]["success"], "success, last": done[-1]["success"],
             "s per iteration, planned": plan.seconds["total"],
-            "s per iteration": sum(_spent(row) for row in measured) / len(measured),
+            "s per iteration": sum(row[f"seconds_{stage}"] for row in measured for stage in STAGES) / len(measured),
         }  # fmt: skip
         for key in ("tokens_per_second", "update_tokens_per_second", "share_peak_flops", "probe_mean"):
             found = [row[key] for row in measured if row.get(key) is not None]
@@ -255,10 +256,6 @@ class _Learning:
         part.figures = {"iterations before": float(self._done), "iterations played": float(len(played))}
         right = self._done and numbers == [self._done + 1]
         part.words = "the run went on" if right else f"failed: iterations {numbers} were played after {self._done}"
-
-
-def _spent(row: Row) -> float:
-    return float(sum(row[f"seconds_{stage}"] for stage in ("environment", "generation", "credit", "update")))
 
 
 def page(found: FirstHour) -> Page:

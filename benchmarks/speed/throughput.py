@@ -8,10 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from agentgym.checks import suggest
 from benchmarks.console import asked
+from benchmarks.json_files import check_known
 from benchmarks.speed import environments
 from benchmarks.speed.credit import measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
@@ -26,9 +24,7 @@ def configure(
 ) -> SpeedConfig:
     """Measure environment steps, searches and credit, beside peers, as ratios."""
     parts = list(PARTS) if only is None else only.split(",")
-    for name in parts:
-        if name not in PARTS:
-            raise typer.BadParameter(f"unknown part {name!r}; {suggest(name, PARTS)}", param_hint="--only")
+    check_known("part", parts, PARTS)
     return SpeedConfig(parts, {"quick": quick})
 
 

@@ -38,6 +38,8 @@ MEASURES = ("end", "area")
 #: Seeds after which a study that goes on until it is settled is looked at.
 LOOKS = (4, 8, 16, 32, 64)
 LEVEL = 0.05
+#: Width that the methods of one length take in the figure of the horizon, where 1 is the way to the next length.
+_DODGE = 0.6
 #: What a run of the horizon has to reach.
 _GOAL = 0.9
 SETTLED, INDICATED, OPEN = "settled", "indicated", "open"
@@ -274,23 +276,29 @@ def draw_horizon(studies: Sequence[Trainings]) -> Any:
     ordered = sorted(studies, key=length_of)
     lengths = [length_of(study) for study in ordered]
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]
-    figure, grid = assemble.new_figure(1, 3, (12.5, 4.2), 110)
+    figure, grid = assemble.new_figure(1, 3, (13.5, 4.4), 110)
     for place, method in enumerate(methods):
-        colour, name = assemble.colour_of(method.partition(":")[0]), assemble.label(method)
-        style = "--" if ":" in method else "-"
-        x = [length * (1 + 0.012 * (place - len(methods) / 2)) for length in lengths]
+        # Beside each other, so that no interval hides another one.
+        x = np.arange(len(lengths)) + _DODGE * (place / max(len(methods) - 1, 1) - 0.5)
+        line = {
+            "color": assemble.colour_of(method.partition(":")[0]), "ls": "--" if ":" in method else "-", "marker": "o",
+            "lw": 2.2 if method in (REFERENCE, "oracle") else 1.2, "ms": 3,
+        }  # fmt: skip
         for panel, measure in zip(grid.flat[:2], MEASURES, strict=True):
             bands = [seed_band(list(map(measures(study)[measure], study.of(method, FINAL))), 1) for study in ordered]
             means = np.array([100 * band.mean for band in bands])
             errors = [[100 * (b.mean - b.low) for b in bands], [100 * (b.high - b.mean) for b in bands]]
-            panel.errorbar(x, means, errors, color=colour, ls=style, lw=1.5, marker="o", ms=3, capsize=2, label=name)
+            panel.errorbar(x, means, errors, **line, elinewidth=0.9, label=assemble.label(method))
         medians = [np.median([tokens_to(record) for record in study.of(method, FINAL)]) for study in ordered]
-        grid.flat[2].plot(x, np.divide(medians, lengths), color=colour, ls=style, lw=1.5, marker="o", ms=3)
+        grid.flat[2].plot(x, np.divide(medians, lengths), **line)
+    seeds = [len(study.of(REFERENCE, FINAL)) for study in ordered]
     words = ("success at the end [%]", "area under the curve [%]", "tokens to 90 %, per room (median)")
     for panel, title in zip(grid.flat, words, strict=True):
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(lengths, list(map(str, lengths)))
-        panel.minorticks_off()
+        panel.set_xticks(range(len(lengths)), [f"{rooms}\n{n} seeds" for rooms, n in zip(lengths, seeds, strict=True)])
+        panel.set_xlim(-0.5, len(lengths) - 0.5)
+        panel.grid(visible=False, axis="x")
+        for between in range(1, len(lengths)):
+            panel.axvline(between - 0.5, color="#dddddd", lw=0.8, zorder=0)
         panel.set_xlabel("rooms")
         panel.set_title(title, fontsize=10)
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)

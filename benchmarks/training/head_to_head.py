@@ -33,6 +33,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, EnvSettings
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
+from baselines.runs.dose import Dose, decisions
 from baselines.runs.run import train_policy
 from baselines.runs.stack import CLONE, learned_policy, trainer_config
 from benchmarks.console import arguments, named, say
@@ -42,7 +43,6 @@ from benchmarks.processes import Job, Progress
 from benchmarks.report.page import print_page
 from benchmarks.study import work_off
 from benchmarks.training import evidence, informed, learning, options, records
-from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import page, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
@@ -315,23 +315,11 @@ def _unpack(study: Trainings, plan: Plan, folder: Path) -> None:
 
 
 def plan_study(
-    row: EnvSettings,
-    model: str,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    *,
-    tokens: int | None = None,
-    settings: int | None = None,
-    points: int | None = None,
-    search_seed: int = 100,
-    search_runs: int = 1,
-    draw_seed: int = 0,
-    quick: bool = False,
-    beside: Sequence[str] = (),
-    changes: Mapping[str, int] | None = None,
-    options: Mapping[str, Any] | None = None,
-    contexts: Mapping[str, float] | None = None,
-) -> Plan:
+    row: EnvSettings, model: str, methods: Sequence[str], seeds: Sequence[int], *, tokens: int | None = None,
+    settings: int | None = None, points: int | None = None, search_seed: int = 100, search_runs: int = 1,
+    draw_seed: int = 0, quick: bool = False, beside: Sequence[str] = (), changes: Mapping[str, int] | None = None,
+    options: Mapping[str, Any] | None = None, contexts: Mapping[str, float] | None = None,
+) -> Plan:  # fmt: skip
     """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
     `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the

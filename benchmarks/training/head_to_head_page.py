@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.outside.files import write_file
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
-from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
-from benchmarks.report.page import Cell, Figure, Page, Table, ruled, write_page
+from benchmarks.report.markdown import checklist, filled
+from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
-from benchmarks.training import dose, evidence, informed
+from benchmarks.training import evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
@@ -25,16 +24,21 @@ MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
+#: Columns of the dose of credit, see `baselines.runs.dose`.
+DOSE = ("effective steps", "optimiser steps", "sum of |A|", "credit 0 %", "decisions %")
 OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
 PARTS = (*STAGES, "scorer")
-COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *dose.HEADS)
+COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *DOSE)
 COST_CAPTION = (
     "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
     "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
     "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
-    f"of credit and update. {dose.CAPTION}"
+    "of credit and update. "
+    "Dose, means over seeds. Effective steps: sum over iterations of (sum |A|)^2 / sum A^2, A the credit of a step. "
+    "Decisions: share of steps in states where one admissible action is optimal and another is not, in sampled play of "
+    "the trained policy. A dash: not recorded, or the environment does not know."
 )
 #: What intervals of success and its differences speak of, see `paired_comparison`.
 INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
@@ -94,8 +98,17 @@ def costs(study: Trainings) -> list[list[str]]:
             f"{_mean([getattr(record, name) for record in records]):,.0f}"
             for name in ("iterations", "tokens", "processor_seconds")
         ]
-        lines.append([method, *spent, *shares, *dose.cells([record.dose for record in records])])
+        lines.append([method, *spent, *shares, *dose_cells([record.dose for record in records])])
     return lines
+
+
+def dose_cells(doses: Sequence[dict[str, float]]) -> list[str]:
+    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run does not say."""
+    shown = []
+    for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
+        known = [dose[name] for dose in doses if name in dose]
+        shown.append(f"{scale * np.mean(known):,.0f}" if known and len(known) == len(doses) else NONE)
+    return shown
 
 
 def searched(study: Trainings) -> list[Sequence[Cell] | None]:
@@ -149,25 +162,20 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
             written += write_page(page(study), out / study.config.name)
         return written
 
-    def put(name: str, text: str, picture: str = "", figure: Any = None) -> None:
-        written.append(_page_of(pages, name))
-        write_file(written[-1], replaced(written[-1].read_text(encoding="utf-8"), name, text).encode())
-        if picture:
-            written.append(pages.parent / "images" / picture)
-            written[-1].parent.mkdir(parents=True, exist_ok=True)
-            assemble.write_picture(figure, written[-1])
-
+    parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in shown:
         name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
         if study.config.learning.setup.clone_contexts:
-            put(name, informed.section(study))
+            parts[name] = informed.section(study), {}
         else:
-            put(name, section(study, f"../images/{picture}", whole=False), picture, draw_curves(study))
+            parts[name] = section(study, f"../images/{picture}", whole=False), {picture: draw_curves(study)}
     if faults := [study for study in shown if evidence.most_faults(study)]:
-        put("faults", "\n\n".join(map(evidence.by_faults, faults)) + "\n")
+        parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
     lengths = [study for study in shown if evidence.length_of(study)]
     if len(lengths) > 1:
-        put("horizon", evidence.horizon(lengths), "horizon.png", evidence.draw_horizon(lengths))
+        parts["horizon"] = evidence.horizon(lengths), {"horizon.png": evidence.draw_horizon(lengths)}
+    for name, (text, pictures) in parts.items():
+        written += put(text, name, _page_of(pages, name), pages.parent / "images", pictures)
     return written
 
 
@@ -184,9 +192,7 @@ def _page_of(pages: Path, name: str) -> Path:
 def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
-    parts = [filled(shown.lead)]
-    for table in shown.tables if whole else shown.tables[:2]:
-        parts += [markdown_table(table.heads, table.texts), *[filled(table.caption)] * whole]
+    parts = [filled(shown.lead), written_tables(shown.tables if whole else shown.tables[:2], whole)]
     parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
     return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"

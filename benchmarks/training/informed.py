@@ -13,8 +13,8 @@ import numpy as np
 
 from baselines.runs.stack import CLONE
 from benchmarks.console import NONE
-from benchmarks.report.markdown import filled, markdown_table
-from benchmarks.report.page import Page, Table
+from benchmarks.report.markdown import filled
+from benchmarks.report.page import Page, Table, written_tables
 from benchmarks.statistics import Interval, holm, paired_t, points
 from benchmarks.training import evidence
 from benchmarks.training.records import FINAL, Record, Setting, Trainings
@@ -146,5 +146,4 @@ def page(study: Trainings) -> Page:
 def section(study: Trainings, caption: bool = True) -> str:
     """Return the part of another page about one study."""
     shown = page(study)
-    parts = [filled(shown.lead), markdown_table(shown.tables[0].heads, shown.tables[0].texts)]
-    return "\n\n".join([*parts, *([filled(_CAPTION)] * caption)]) + "\n"
+    return f"{filled(shown.lead)}\n\n{written_tables(shown.tables, caption)}\n"

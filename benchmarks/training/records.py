@@ -208,7 +208,7 @@ class Record:
         course: means over the iterations before each validation but the first, of "entropy" (nats per token) and
             "episode_length" (steps).
         teacher_replies: replies that an informed teacher read, once per context.
-        dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
+        dose: of credit, see `baselines.runs.dose`; empty: not recorded.
     """
 
     stage: str
@@ -325,13 +325,11 @@ def check(study: Trainings) -> None:
             raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
 
 
-def merge(first: Trainings, others: Iterable[Trainings]) -> Trainings:
-    """Return one study with the records of several; where a run is in two, the later one stands."""
-    records = {_key(record): record for record in first.records}
-    for other in others:
-        if other.config != first.config:
-            raise ResultsError(f"{first.config.name}: two studies with different configurations cannot be put together")
-        records |= {_key(record): record for record in other.records}
+def merge(first: Trainings, other: Trainings) -> Trainings:
+    """Return one study with the records of two; where a run is in both, the other's stands."""
+    if other.config != first.config:
+        raise ResultsError(f"{first.config.name}: two studies with different configurations cannot be put together")
+    records = {_key(record): record for study in (first, other) for record in study.records}
     found = dataclasses.replace(first, records=list(records.values()))
     check(found)
     return found
@@ -367,5 +365,5 @@ def load_folders(folders: Iterable[Path]) -> list[Trainings]:
     found: dict[str, Trainings] = {}
     for study in (study for folder in folders for study in load_folder(folder)):
         name = study.config.name
-        found[name] = merge(found[name], [study]) if name in found else study
+        found[name] = merge(found[name], study) if name in found else study
     return list(found.values())

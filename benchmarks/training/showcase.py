@@ -75,14 +75,9 @@ def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Gr
 
 
 def trained_graph(
-    config: Config,
-    policy: Policy,
-    estimate: Callable[[StepTable], Floats],
-    method: str,
-    seed: int,
-    index: int,
+    config: Config, policy: Policy, estimate: Callable[[StepTable], Floats], method: str, seed: int, index: int,
     own: OwnEnv | None = None,
-) -> Graph:
+) -> Graph:  # fmt: skip
     """Play one group of a training task with a trained policy and score it by its method, critic included."""
     table, texts = _play(config, policy, tasks(config.setup.train, 1, index), seed, own)
     return build_graph(table, 0, texts[0], estimate(table), method=method, stage=TRAINED, seed=seed)

@@ -17,29 +17,19 @@ from typing import Annotated, Any
 
 from rich.console import Console
 
-from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files
 from benchmarks.console import NONE, say
-from benchmarks.report import assemble
-from benchmarks.report.markdown import filled, replaced
-from benchmarks.report.page import Figure, Page, Table, print_page, write_page
+from benchmarks.report.markdown import filled
+from benchmarks.report.page import Figure, Page, Table, print_page, put, write_page
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, less, success
-from benchmarks.training.options import (
-    WHERE,
-    check_model,
-    final_seeds,
-    finished_runs_kept,
-    nothing_trained,
-    of,
-    processes,
-)
+from benchmarks.training.options import WHERE, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
@@ -92,16 +82,19 @@ class PaperStudy:
             kept, and studies share their runs.
             """
             console, place = Console(), out or Path("runs") / ("studies-quick" if quick else "studies")
-            with finished_runs_kept(quick):
+            with options.finished_runs_kept(quick):
                 if rebuilt:
-                    nothing_trained(quick, seeds, tokens, jobs)
+                    options.nothing_trained(quick, seeds, tokens, jobs)
                     found = load(rebuilt / f"{self.name}.json")
                 else:
-                    plan = plan_of(self, check_model(model), final_seeds(seeds, quick), tokens=tokens or 0, quick=quick)
-                    done = run_study(plan, place / _RUNS, processes=processes(jobs, quick), console=console)
+                    every = options.final_seeds(seeds, quick)
+                    plan = plan_of(self, options.check_model(model), every, tokens=tokens or 0, quick=quick)
+                    done = run_study(plan, place / _RUNS, processes=options.processes(jobs, quick), console=console)
                     found = Found(VERSION, self.name, [only(done, plan)])
                     json_files.write_json(found, place / f"{self.name}.json")
-                shown = page_of(self, found.trained[0])
+                trained = found.trained[0]
+                drawn = Figure(f"{self.name}.png", self.question, lambda: draw([panel(self, trained)]))
+                shown = Page(self.question, self.question, [table(self, trained)], figures=[drawn])
                 print_page(shown, console)
                 (place / self.name).mkdir(parents=True, exist_ok=True)
                 for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
@@ -132,12 +125,6 @@ def by_arm(study: PaperStudy, trainings: Trainings) -> list[tuple[Arm, list[Reco
     found = [(Arm("", CLONE, ""), trainings.of(CLONE, CLONE))]
     found += [(arm, trainings.of(arm.setting, FINAL)) for arm in study.arms]
     return [(arm, runs) for arm, runs in found if runs]
-
-
-def page_of(study: PaperStudy, trainings: Trainings) -> Page:
-    """Return the table and the picture of a study."""
-    drawn = Figure(f"{study.name}.png", study.question, lambda: draw([panel(study, trainings)]))
-    return Page(study.question, study.question, [table(study, trainings)], figures=[drawn])
 
 
 def table(study: PaperStudy, trainings: Trainings) -> Table:
@@ -194,12 +181,9 @@ def load(path: Path) -> Found:
 
 def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
     """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
-    picture = page.parent / "images" / f"study_{study.name.replace('-', '_')}.png"
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(draw([panel(study, found.trained[0])]), picture)
-    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{picture.name}"))
-    write_file(page, text.encode())
-    return [picture, page]
+    picture = f"study_{study.name.replace('-', '_')}.png"
+    text, drawn = figure(study, found, f"images/{picture}"), draw([panel(study, found.trained[0])])
+    return put(text, study.name, page, page.parent / "images", {picture: drawn})
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:

@@ -16,12 +16,12 @@ from agentgym.trajectory import Floats
 from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights, interval_of
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth import measures as measuring
 from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.league import LEAST, vine_credit
+from benchmarks.truth.league import vine_credit
 from benchmarks.truth.pages import SHOWN, mean_title
 from benchmarks.truth.truths import truths_of
 
@@ -79,20 +79,20 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
         played = playing.play(config, env, name, progress)
         episodes = played.table
         success[name] = float(episodes.trajectory_won.mean())
-        if success[name] < LEAST:
+        if success[name] < playing.LEAST:
             continue
-        truth = truths_of(config, played, progress)[0][0]
+        truth = truths_of(config, env, played, progress)[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
         credits = credits_called(config.credits, learned=False)
         if config.branches:
-            branched = vine_credit(config, played)[0]
+            branched = vine_credit(config, env, played)[0]
             credits += [branched, graph_else_vine(branched)]
         for size, (part, sample) in measuring.samples(episodes, truth.values, config.sizes).items():
             progress(len(success), len(config.players[env]), f"players, {len(credits)} credits in groups of {size}")
             for credit in credits:
                 parts[credit.name] = credit.part
                 sums.setdefault((credit.name, size), []).append(sample.sums(credit.give(part)))
-    drawn = measuring.bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
+    drawn = bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
     estimates = {key: _over_players(each, drawn) for key, each in sums.items()}
     places = [
         Place(name, parts[name], size, _intervals(found), _intervals(estimates[CHOSEN, size] - found))
@@ -113,7 +113,7 @@ def _over_players(sums: list[Floats], drawn: Floats) -> Floats:
 
 def _intervals(found: Floats) -> dict[str, Interval | None]:
     places = {name: measuring.MEASURES.index(name) for name in measuring.MEASURES if name in SHOWN}
-    return {name: measuring.interval_of(float(found[0, i]), found[1:, i]) for name, i in places.items()}
+    return {name: interval_of(float(found[0, i]), found[1:, i]) for name, i in places.items()}
 
 
 def page(found: Contests) -> Page:
@@ -124,7 +124,9 @@ def page(found: Contests) -> Page:
     tables = [_credits(contests, measure, size) for size in sizes for measure in SHOWN]
     tables += [_above(contests, size) for size in sizes]
     lost = [contest.env for contest in found.contests if not contest.places]
-    words = f"{config.words} Means over players who won {LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
+    words = (
+        f"{config.words} Means over players who won {playing.LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
+    )
     if lost:
         words += f" In {', '.join(lost)} no player won that much, and nothing is compared."
     return Page(

@@ -55,21 +55,6 @@ bellman = functools.partial(potential, preset="gated_bepo", alpha_episode=0.0, l
 _frontier = functools.partial(frontier, alpha_episode=0.0)
 
 
-def graph_else_others(table: StepTable) -> Floats:
-    """Return GraphGPO's step level, and where it is 0 a share of the return against the group's others."""
-    return fill_silent(graph_steps(table), rloo(table, outcome="won"), _SHARE)
-
-
-def graph_and_visits(table: StepTable) -> Floats:
-    """Return GraphGPO's step level and ECPO's, which counts the more the surer means of returns are in a state."""
-    return graph_steps(table) + potential(table, preset="ecpo", alpha_episode=0.0)
-
-
-def best_and_bellman(table: StepTable) -> Floats:
-    """Return `frontier`, whose ties Bellman's values break."""
-    return _frontier(table) + _SHARE * bellman(table)
-
-
 def best_gain(table: StepTable) -> Floats:
     """Return what a step gains in the values of `frontier`, compared with no other step."""
     found = frontier_values(table)
@@ -78,8 +63,10 @@ def best_gain(table: StepTable) -> Floats:
 
 _PLAIN: Any = {"optimism": 0.0, "share": 0.0}
 _COMBINED: Mapping[str, Callable[[StepTable], Floats]] = {
-    "graphgpo, else rloo": graph_else_others,
-    "graphgpo and ecpo": graph_and_visits,
+    # Where GraphGPO's step level is 0, a share of the return against the group's others.
+    "graphgpo, else rloo": lambda table: fill_silent(graph_steps(table), rloo(table, outcome="won"), _SHARE),
+    # ECPO's counts the more the surer means of returns are in a state.
+    "graphgpo and ecpo": lambda table: graph_steps(table) + potential(table, preset="ecpo", alpha_episode=0.0),
     "bellman, variance gate": functools.partial(bellman, gate="variance"),
     "bellman, shrunk": functools.partial(bellman, prior=2.0),
     "bellman, shrunk, variance gate": functools.partial(bellman, prior=2.0, gate="variance"),
@@ -87,7 +74,7 @@ _COMBINED: Mapping[str, Callable[[StepTable], Floats]] = {
     "best way, of rewards": functools.partial(_frontier, **_PLAIN),
     "best way, filled": functools.partial(_frontier, optimism=0.0),
     "best way, optimistic, its gain": best_gain,
-    "frontier and bellman": best_and_bellman,
+    "frontier and bellman": lambda table: _frontier(table) + _SHARE * bellman(table),
     "frontier, gamma .8": functools.partial(_frontier, gamma=0.8),
     "frontier, gamma .95": functools.partial(_frontier, gamma=0.95),
     CHOSEN: _frontier,

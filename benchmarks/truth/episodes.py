@@ -6,22 +6,18 @@ Prompts, options, state keys and scripted players are those of the environment's
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
-import numpy as np
-from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy
-from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
-from agentgym.rollout.recorder import TableBuilder
-from agentgym.trajectory import Ints, Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
+from baselines.play.values import Played, play_saved
 from baselines.runs.stack import make_envs
 from benchmarks.console import asked
 from benchmarks.json_files import ResultsError, check_known
@@ -29,8 +25,8 @@ from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.credits import RANDOM, VINE
+from policies.scripted import NoisyExpert
 from wrappers.canonical import CanonicalStates
-from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
@@ -52,6 +48,8 @@ Seed = Annotated[int, asked("Of episodes, continuations, intervals and random nu
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.
 PLAYERS = ("random", "expert 25", "expert 50", "expert 75")
+#: Share of episodes that a player has to win to count in means over players.
+LEAST = 0.02
 #: Tasks to choose by, and tasks to judge what was chosen by.
 VALIDATION, TEST = "validation", "test"
 
@@ -104,21 +102,11 @@ QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
 
 
 def make_config(
-    size: Size = FULL,
-    *,
-    envs: Iterable[str] | None = None,
-    groups: Sequence[int] | None = None,
-    players: Iterable[str] | None = None,
-    models: Iterable[Path] | None = None,
-    check: bool = False,
-    gamma: float = 0.95,
-    tasks: int | None = None,
-    continuations: int | None = None,
-    branches: int | None = None,
-    seed: int = 0,
-    split: str = VALIDATION,
-    credits: Iterable[str] = (),
-) -> TruthConfig:
+    size: Size = FULL, *, envs: Iterable[str] | None = None, groups: Sequence[int] | None = None,
+    players: Iterable[str] | None = None, models: Iterable[Path] | None = None, check: bool = False,
+    gamma: float = 0.95, tasks: int | None = None, continuations: int | None = None, branches: int | None = None,
+    seed: int = 0, split: str = VALIDATION, credits: Iterable[str] = (),
+) -> TruthConfig:  # fmt: skip
     """Put a configuration together, see `TruthConfig`; what is None (or empty, or 0) is that of `size`, or all.
 
     `models` are job folders of learning benchmarks, or the models in them. `credits` stand beside `vine` and random
@@ -185,60 +173,6 @@ def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
-class NoisyExpert:
-    """Plays the expert's action with probability `optimal`, else one of `others` (None: whatever is admissible).
-
-    Without an expert's action, as in a dead end, all is uniform. Environments are made with `expert=True`; the reply is
-    the bare command.
-
-    >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
-    >>> replies = NoisyExpert(1.0, ("up", "down")).act(["a", "b"], infos, np.random.default_rng(0))
-    >>> [reply.text for reply in replies]
-    ['left', 'up']
-    """
-
-    def __init__(self, optimal: float, others: Sequence[str] | None = None) -> None:
-        if not 0 <= optimal <= 1:
-            raise ValueError(f"optimal must be a probability, got {optimal}")
-        self.optimal, self.others = optimal, others
-
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
-        """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
-        follows = rng.random(len(observations)) < self.optimal
-        if self.others is not None:
-            chosen = rng.integers(len(self.others), size=len(observations))
-            options: Sequence[Sequence[str]] = [self.others] * len(observations)
-        else:
-            options = infos["admissible_actions"].tolist()
-            counts = np.array([len(given) for given in options])
-            chosen = (rng.random(len(observations)) * counts).astype(np.int64)
-        return [
-            Reply(best if best and follow else given[other] if given else "")
-            for best, follow, other, given in zip(
-                infos["expert_action"].tolist(), follows.tolist(), chosen.tolist(), options, strict=True
-            )
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """Episodes of one player in one environment; a group of the table is a task.
-
-    `saved` is the environment before each step, as `envs.snapshot` returned it, by trajectory and t.
-    """
-
-    env: str
-    envs: Any
-    policy: Policy
-    table: StepTable
-    saved: dict[tuple[Any, int], Any]
-
-    def snapshot(self, row: int) -> Any:
-        return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
-
-
 def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, Any]]:
     """Return reset options of tasks without training: "validation", which tests do not have either, or "test"."""
     row = settings_of(env)
@@ -256,7 +190,7 @@ def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda d
         return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
     shown, policy = learned(Path(config.models[env][name]))
     chosen = tasks_of(env, count, config.split)
-    return _played(env, make_envs(shown, count * episodes), policy, chosen, episodes, config.seed)
+    return _played(make_envs(shown, count * episodes), policy, chosen, episodes, config.seed)
 
 
 def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
@@ -269,34 +203,9 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
     if row.key is not None:
         envs = CanonicalStates(envs, key=row.key)
     policy = NoisyExpert(optimal, scripted_of(env).others)
-    return _played(env, envs, policy, tasks_of(env, count, split), episodes, seed)
+    return _played(envs, policy, tasks_of(env, count, split), episodes, seed)
 
 
-def _played(env: str, envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
-    if hasattr(envs.unwrapped.envs[0], "distance"):
-        envs = Distances(envs)
-    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-    saved: dict[tuple[Any, int], Any] = {}
-
-    def save(stage: Stage) -> None:
-        for i in np.flatnonzero(stage.active).tolist():
-            saved[builder.position(i)] = envs.snapshot(i)
-
-    play_groups(
-        envs, policy, builder, tasks=chosen, group_size=episodes, seed=seed, progress=None, before_step=save
-    )  # fmt: skip
-    warn_of_unscored(builder.unscored, builder.started)
-    return Played(env, envs, policy, builder.table(), saved)
-
-
-def states_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the states of each task: int64 (N,), from 0, and how many there are."""
-    numbers, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    return numbers, len(example)
-
-
-def choices_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the distinct choices, an action in a state of a task: int64 (N,), from 0, and how many there are."""
-    states, count = states_of(table)
-    numbers, example = number_pairs(states, count, table.action, len(table.actions))
-    return numbers, len(example)
+def _played(envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
+    known = hasattr(envs.unwrapped.envs[0], "distance")
+    return play_saved(Distances(envs) if known else envs, policy, chosen, episodes, seed)

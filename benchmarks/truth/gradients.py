@@ -29,9 +29,9 @@ from benchmarks.statistics import CONFIDENCE, Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import CHOSEN, RANDOM, REFERENCE, SETS, credits_called
-from benchmarks.truth.measures import DIGITS, decimals, number, split_groups
+from benchmarks.truth.measures import DIGITS, decimals, number
 from benchmarks.truth.processes import PROCESSES, Process
-from wrappers.credit.group import number_pairs
+from wrappers.credit.group import number_pairs, split_groups
 from wrappers.credit.method import Credit
 
 TRUTH, DISTANCE = "truth", "distance"

@@ -1,4 +1,4 @@
-"""What a player's episodes give credit to work with: what groups can compare, and what kinds of steps there are."""
+"""What groups of a player's episodes can compare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.group import number_pairs
 from wrappers.credit.state_graph import StateGraph
-from wrappers.distance import distance_gains, row_distances
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,3 @@ def _ties(state: Ints, nearest: Floats, n_states: int, longest: int) -> tuple[In
 
 def _pairs(counts: Ints) -> Ints:
     return np.asarray(counts * (counts - 1) // 2, np.int64)
-
-
-def kinds_of_steps(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> dict[str, float]:
-    """Return shares of the steps whose gain is known; arguments as those of `distance_gains`.
-
-    "gained", "unchanged", "lost" and "dead" (into a dead end) add up to 1; "stuck" begin in one, and are unchanged.
-    """
-    gain, before = distance_gains(table, found), row_distances(table, found)[: len(table)]
-    gain, before = gain[~np.isnan(gain)], before[~np.isnan(gain)]
-    kinds = {
-        "gained": gain > 0, "unchanged": gain == 0, "lost": (gain < 0) & np.isfinite(gain), "dead": np.isinf(gain),
-        "stuck": np.isinf(before),
-    }  # fmt: skip
-    return {name: float(rows.mean()) if len(gain) else 0.0 for name, rows in kinds.items()}

@@ -16,22 +16,22 @@ from typing import Annotated, Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from baselines.play.values import Played, choices_of, state_continuations, states_of
 from benchmarks.console import asked
 from benchmarks.processes import Progress
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import bootstrap_weights, intervals, samples, split_groups
+from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.measures import intervals, samples
 from benchmarks.truth.pages import page
-from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
+from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
+from wrappers.credit.group import split_groups
 from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
-from wrappers.distance import Distances
+from wrappers.distance import Distances, kinds_of_steps
 
-#: Share of episodes that a player has to win to count in means over players.
-LEAST = 0.02
 #: What `ranking` plays, in the environment where rewards say least of the way.
 SOKOBAN = "sokoban"
 RANKED = dataclasses.replace(playing.FULL, tasks=256, branches=0)
@@ -106,7 +106,7 @@ class Standing:
     @property
     def counts(self) -> bool:
         """Whether the player counts in means: methods that go by outcomes need some that were won."""
-        return self.success >= LEAST
+        return self.success >= playing.LEAST
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,10 @@ def measure(
     begin = time.perf_counter()
     played = playing.play(config, env, name, progress)
     table = played.table
-    truths, truth_steps = truths_of(config, played, progress)
+    truths, truth_steps = truths_of(config, env, played, progress)
     credits, vine_steps = sets.credits_called(config.credits, name in config.models[env]), 0
     if config.branches:
-        branched, vine_steps = vine_credit(config, played)
+        branched, vine_steps = vine_credit(config, env, played)
         credits.append(branched)
     parts = {size: split_groups(table, size) for size in config.sizes}
     given = {}
@@ -176,8 +176,8 @@ def measure(
         success=float(table.trajectory_won.mean()),
         worth=float(table.episode_return.mean()),
         steps=len(table),
-        states=playing.states_of(table)[1],
-        choices=playing.choices_of(table)[1],
+        states=states_of(table)[1],
+        choices=choices_of(table)[1],
         truth_cost=truth_steps / len(table),
         vine_cost=vine_steps / len(table),
         diagnoses=[diagnose(part, size) for size, part in parts.items()],
@@ -186,10 +186,10 @@ def measure(
     )
 
 
-def vine_credit(config: playing.TruthConfig, played: playing.Played) -> tuple[Credit, int]:
+def vine_credit(config: playing.TruthConfig, env: str, played: Played) -> tuple[Credit, int]:
     """Return the credit by continuations, which does not depend on groups, and the steps that they took."""
     found = state_continuations(played, config.branches, config.seed)
-    outcome = playing.scripted_of(played.env).outcome
+    outcome = playing.scripted_of(env).outcome
     scores = vine(played.table, continuations=found, outcome=outcome, gamma=config.gamma)
     return Credit(sets.VINE, sets.BRANCHES, "", lambda table: scores), len(found)
 
@@ -202,10 +202,8 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
         sums = {credit: sample.sums(values) for credit, values in given[size]}
         base = next(each for credit, each in sums.items() if credit.name == sets.BASELINE)
         scores += [
-            Score(
-                credit.name, credit.part, credit.method, size, intervals(each, weights), intervals(each, weights, base)
-            )
-            for credit, each in sums.items()
+            Score(credit.name, credit.part, credit.method, size, intervals(own, weights), intervals(own, weights, base))
+            for credit, own in sums.items()
         ]  # fmt: skip
     known, finite = ~np.isnan(truth.values), truth.values[np.isfinite(truth.values)]
     agreed = [agreement(truth, part, table, weights) for part, _ in parts.values()]

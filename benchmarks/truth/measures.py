@@ -5,7 +5,6 @@ Every measure is made of sums over rows, kept per task, so that a bootstrap over
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from benchmarks.console import NONE
-from benchmarks.statistics import CONFIDENCE, Interval
-from wrappers.credit.group import centred_ranks, number_pairs
+from benchmarks.statistics import Interval, interval_of
+from wrappers.credit.group import centred_ranks, number_pairs, split_groups
 
 #: Name of each measure, in the order of `measures`, with its head in tables and what it is.
 EXPLAINED = {
@@ -146,12 +145,6 @@ def measures(sums: Floats) -> Floats:
     return np.stack(found, axis=-1)
 
 
-def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> Floats:
-    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
-
-
 def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dict[str, Interval | None]:
     """Estimate all measures of sums, float64 (n_tasks, 15), with 95 % percentile intervals over tasks; None: nothing.
 
@@ -161,27 +154,6 @@ def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dic
     if other is not None:
         estimate, drawn = estimate - measures(other.sum(0)), drawn - measures(weights @ other)
     return {name: interval_of(float(estimate[i]), drawn[:, i]) for i, name in enumerate(MEASURES)}
-
-
-def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
-    """Return the 95 % percentile interval of drawn estimates, nan left out; None: there is no estimate."""
-    if not np.isfinite(estimate):
-        return None
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
-    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
-
-
-def split_groups(table: StepTable, size: int) -> StepTable:
-    """Cut every group into disjoint parts of `size` trajectories, small ones in large ones, or raise ValueError."""
-    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
-    if (members % size).any():
-        raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
-    order = np.argsort(table.trajectory_group, kind="stable")
-    part = np.empty(table.n_trajectories, np.int64)
-    part[order] = np.arange(table.n_trajectories) // size
-    labels = tuple((table.groups[group], i) for group, count in enumerate(members // size) for i in range(count))
-    return dataclasses.replace(table, group=part[table.trajectory], groups=labels)
 
 
 def samples(table: StepTable, truth: Floats, sizes: Iterable[int]) -> dict[int, tuple[StepTable, Sample]]:

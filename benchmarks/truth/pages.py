@@ -13,6 +13,7 @@ from benchmarks.report.page import Cell, Figure, Page, Table, ruled
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval
 from benchmarks.truth.credits import BASELINE, RANDOM, WITHOUT_ROWS
+from benchmarks.truth.episodes import LEAST
 from benchmarks.truth.measures import EXPLAINED, decimals, estimate, explained, number
 from wrappers.credit.method import EPISODE, FITTED
 
@@ -186,8 +187,6 @@ def _caption(found: League) -> str:
         f"the player, discounted by {config.gamma:g}, of {config.continuations} continuations each."
     ]
     if len(config.players) > 1:
-        from benchmarks.truth.league import LEAST
-
         words.append(
             "Ceiling: rank that a perfect credit would have with a truth of this error. Means leave out players who "
             f"won less than {100 * LEAST:g} %."

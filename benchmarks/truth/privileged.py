@@ -19,27 +19,29 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from agentgym.rollout import collect
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, StepTable
 from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from baselines.runs.stack import make_envs
-from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
+from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
 from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
-from benchmarks.statistics import Interval, paired_t
+from benchmarks.statistics import Interval, bootstrap_weights, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned_for
+from benchmarks.training.options import check_model
 from benchmarks.training.run import job_of, learned
 from benchmarks.truth.episodes import tasks_of
-from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
+from benchmarks.truth.measures import decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
-from wrappers.privileged import FRAME, Context, Contexts, Control, Privileged, expert_texts, places_of
+from wrappers.privileged import Context, Contexts, Control, Privileged, expert_texts, places_of
 
 #: What is made of the gaps of a turn.
 NUMBERS = ("gap", "contrast", "belief")
@@ -62,6 +64,13 @@ class PrivilegedStudyConfig:
     seeds: list[int]
     quick: bool
     clone_contexts: dict[str, float]
+    model: str = TINY
+
+    @property
+    def name(self) -> str:
+        """Of the environment and its model, such as "corridor-n12" and "corridor-n6-smollm2"."""
+        name = settings_of(self.env, self.options).name
+        return name if self.model == TINY else f"{name}-{self.model}"
 
 
 @dataclass(frozen=True)
@@ -100,35 +109,6 @@ class Stage:
     chosen: Sequence[Mapping[str, Any]]
 
 
-def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
-    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
-
-    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
-    that V runs to 0 whatever was done: centre them over the episode first.
-    """
-    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
-    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
-    return found
-
-
-def turn_gaps(table: StepTable, scores: Floats) -> Floats:
-    """Return the mean over the tokens of each reply, float64 (N,); nan: not scored."""
-    kept = written_tokens(table) & ~np.isnan(scores)
-    count = kept.sum(axis=1)
-    return np.where(count > 0, np.where(kept, scores, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def belief_gains(table: StepTable, gaps: Floats) -> Floats:
-    """Return by how much each turn raised the belief, gaps centred over the episode, float64 (N,)."""
-    found = np.full(len(table), np.nan)
-    for i in range(table.n_trajectories):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        known = rows[~np.isnan(gaps[rows])]
-        if len(known):
-            found[known] = np.diff(beliefs(gaps[known] - gaps[known].mean()))
-    return found
-
-
 def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage], progress: Progress) -> Asked:
     """Ask a clone with one context under every control."""
     context, _, number = part.partition(", clone ")
@@ -159,23 +139,6 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
-class Informed:
-    """Plays with a context before every prompt, which `told` returns of task and state key (None: without)."""
-
-    def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
-        self._stage, self._told = stage, told
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        given = []
-        for place, messages in enumerate(observations):
-            key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]
-            text = self._told(str(infos["task_id"][place]), str(key))
-            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
-            given.append((*block, *messages))
-        replies: list[Reply] = self._stage.policy.act(given, infos, rng)
-        return replies
-
-
 def success_gained(
     config: PrivilegedStudyConfig, stage: Stage, context: str, found: Contexts, control: Control, seed: int
 ) -> Interval:
@@ -194,7 +157,7 @@ def success_gained(
         return held.get((task, key))
 
     tables = [stage.table, collect(
-        stage.notes, Informed(stage, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
+        stage.notes, InformedPolicy(stage.policy, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
     )]  # fmt: skip
     plain, with_it = (
         np.bincount(table.trajectory_group, table.trajectory_won, table.n_groups) / config.episodes for table in tables
@@ -211,8 +174,10 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
     def stage(seed: int) -> Stage:
         job = Path(config.policy)
         if not config.policy:
-            more: Any = {"quick": config.quick, "seeds": config.seeds, "contexts": config.clone_contexts}
-            job = cloned_for(row, folder / "learning", seed, tell, **more)
+            job = cloned_for(
+                row, folder / "learning", seed, tell, quick=config.quick, model=config.model, seeds=config.seeds,
+                contexts=config.clone_contexts,
+            )  # fmt: skip
         shown, policy = learned(job)
         distances = Distances(make_envs(shown, config.tasks * config.episodes))
         notes = Privileged(distances, demonstrations="demonstration" in config.contexts)
@@ -229,6 +194,7 @@ def configure(
     env: Annotated[str, asked("Environment with a distance and an expert, such as corridor.")] = "corridor",
     option: Annotated[list[str] | None, asked("Argument of the environment, such as length=12.")] = None,
     policy: Annotated[Path | None, asked("Job folder of a learning benchmark; default: clones.")] = None,
+    model: Annotated[str, asked("Of the clones: tiny, smollm2, or a folder.")] = TINY,
     context: Annotated[list[str] | None, asked("Kind of context. May be given several times.")] = None,
     read: Annotated[list[str] | None, asked("What clones learn to read, such as expert=0.25.")] = None,
     tasks: Annotated[int | None, asked("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
@@ -246,6 +212,7 @@ def configure(
     return PrivilegedStudyConfig(
         settings_of(env).name, arguments(option or ()), str(job_of(policy) or ""), list(context or get_args(Context)),
         tasks or (4 if quick else 48), 8, 1000, list(range(seeds)), quick, shares,
+        check_model(model, download=not policy),
     )  # fmt: skip
 
 
@@ -283,21 +250,37 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
     return rows
 
 
-def _caption(found: PrivilegedResults) -> str:
+def _played(found: PrivilegedResults) -> str:
     plain = 100 * float(np.mean([each.plain for each in found.asked]))
     count = len(found.config.seeds)
     return (
         f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
-        f"a context {plain:.0f} % of the episodes are won. Steps: share that has the context. Success gained: points, "
-        "by the policy that reads the context before every step. Rank: Spearman's correlation within states of the "
-        "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the "
-        "clones' 95 % intervals over tasks."
+        f"a context {plain:.0f} % of the episodes are won"
     )
 
 
-def section(found: PrivilegedResults) -> str:
-    """Return the table in Markdown, for a page between its marks."""
-    return f"{markdown_table(HEADS, rows_of(found))}\n\n{filled(_caption(found))}\n"
+CAPTION = (
+    "Steps: share that has the context. Success gained: points, by the policy that reads the context before every "
+    "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over "
+    "clones; in brackets the lowest and the highest end of the clones' 95 % intervals over tasks."
+)
+
+
+def section(studies: Sequence[PrivilegedResults]) -> str:
+    """Return a table in Markdown, one line per study and context, for a page between its marks."""
+    lines = []
+    for found in studies:
+        by_control = {(row[0], row[1]): row for row in rows_of(found)}
+        for context in found.config.contexts:
+            right, wrong = (by_control[context, control] for control in PLAYED)
+            ranks = [by_control[context, control][5] for control in get_args(Control)]
+            lines.append([found.config.name, context, right[2], right[4], wrong[4], *ranks, *right[6:]])
+    heads = (
+        "environment", "context", "steps", "success gained", "by the wrong twin",
+        *(f"gap rank, {control}" for control in get_args(Control)), "contrast rank", "belief rank",
+    )  # fmt: skip
+    played = "; ".join(f"{found.config.name}: {_played(found)}" for found in studies)
+    return f"{markdown_table(heads, lines)}\n\n{filled(f'{played}. {CAPTION}')}\n"
 
 
 def page(found: PrivilegedResults) -> Page:
@@ -305,7 +288,7 @@ def page(found: PrivilegedResults) -> Page:
     return Page(
         "Does an informed policy know which steps were good?",
         "Log-probabilities of the policy's own replies with a context in front, against the exact gains of the steps.",
-        [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), _caption(found))],
+        [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), f"{_played(found)}. {CAPTION}")],
         chips=[("policy", found.config.policy or "clones"), ("seeds", ", ".join(map(str, found.config.seeds)))],
         about=[("intervals", f"{found.config.resamples:,} resamples of the tasks")],
     )

@@ -195,14 +195,12 @@ def frozen_lake() -> Process:
     """Return Gymnasium's `FrozenLake-v1`, 4x4 and slippery: a move goes where it should one time in three."""
     import gymnasium as gym
 
-    table: Any = gym.make("FrozenLake-v1", is_slippery=True).unwrapped
-    MOVES = ("left", "down", "right", "up")
-    table = table.P
+    lake: Any = gym.make("FrozenLake-v1", is_slippery=True).unwrapped
 
     def outcomes(tile: Any) -> dict[str, list[tuple[float, Any]]]:
         return {
-            move: [(p, WON if reward else LOST if ended else after) for p, after, reward, ended in table[tile][i]]
-            for i, move in enumerate(MOVES)
+            move: [(p, WON if reward else LOST if ended else after) for p, after, reward, ended in lake.P[tile][i]]
+            for i, move in enumerate(("left", "down", "right", "up"))
         }
 
     return Process.of(0, outcomes, 100, 60.0)
@@ -215,9 +213,7 @@ def sokoban(index: int) -> Process:
     def outcomes(state: Any) -> dict[str, list[tuple[float, Any]]]:
         player, boxes = state
         found = {move: successor(level, player, boxes, i) for i, move in enumerate(DIRECTIONS)}
-        return {
-            move: [(1.0, WON if after[1] == level.targets else after)] for move, after in found.items() if after
-        }  # fmt: skip
+        return {move: [(1.0, WON if after[1] == level.targets else after)] for move, after in found.items() if after}
 
     return Process.of((level.player, level.boxes), outcomes, 20, 10.0)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,23 +22,24 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
 from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
+from baselines.recipes.rows import scorer_config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
+from baselines.scorers.scorer import ScorerConfig
 from benchmarks.console import NONE, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import job_of, learned, learned_config
-from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
+from benchmarks.truth.measures import EXPLAINED, Sample, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.distance import Distances, distance_gains
 
 if TYPE_CHECKING:
     from baselines.learner import Learner
-    from baselines.scorers.scorer import StepScorer
 
 #: What a score is: an "advantage" or a "contribution" is step credit; the change of a "state value" over a step is; an
 #: "action value" is inside one state; a "reference" is no network.
@@ -125,10 +125,10 @@ outcome_targets = functools.partial(action_targets, gamma=GAMMA)
 
 @dataclass(frozen=True)
 class Scored:
-    """One scorer: what makes it beside a policy (None: `fewer_steps`), what it is fitted to, and its credit, (N,)."""
+    """One scorer: its settings (None: `fewer_steps`), what it is fitted to, and its credit, (N,)."""
 
     kind: Kind
-    make: Callable[[Any], StepScorer] | None
+    settings: ScorerConfig | None
     targets: Callable[[StepTable], Floats] | None = None
     credit: Callable[[StepTable, Floats], Floats] = lambda table, scores: scores
 
@@ -138,16 +138,7 @@ def fewer_steps(table: StepTable) -> Floats:
     return np.full(len(table), -1.0)
 
 
-def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[Any], StepScorer]:
-    def make(policy: Any) -> StepScorer:
-        found = importlib.import_module(f"baselines.scorers.{module}")
-        scorer: StepScorer = getattr(found, name)(policy, *([getattr(found, config)(**settings)] if config else []))
-        return scorer
-
-    return make
-
-
-_implicit = functools.partial(_of, "implicit_reward", "ImplicitReward", "ImplicitRewardConfig")
+_implicit = functools.partial(scorer_config, "implicit_reward")
 
 SCORERS: dict[str, Scored] = {
     "fewer steps": Scored("reference", None),
@@ -155,11 +146,11 @@ SCORERS: dict[str, Scored] = {
     "implicit mean": Scored("advantage", _implicit(reduce="mean")),
     "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
     "implicit centred": Scored("advantage", _implicit(reduce="sum", centre=True)),
-    "contribution": Scored("contribution", _of("contribution", "Contribution")),
+    "contribution": Scored("contribution", scorer_config("contribution")),
     # Scores are ratios of probabilities.
-    "hindsight": Scored("advantage", _of("hindsight", "Hindsight"), credit=lambda table, scores: np.log(scores)),
-    "action value": Scored("action value", _of("action_value", "ActionValue")),
-    "critic": Scored("state value", _of("critic", "Critic", "CriticConfig", level="turn"), outcome_targets, gains),
+    "hindsight": Scored("advantage", scorer_config("hindsight"), credit=lambda table, scores: np.log(scores)),
+    "action value": Scored("action value", scorer_config("action_value")),
+    "critic": Scored("state value", scorer_config("critic", level="turn"), outcome_targets, gains),
 }
 
 
@@ -250,9 +241,9 @@ def learn(
     progress: Progress = lambda done, total, words: None,
 ) -> ScorerResult:
     """Train a scorer and measure it after each of `sizes.iterations`; a reference only once."""
-    if scored.make is None:
+    if scored.settings is None:
         return ScorerResult(name, scored.kind, [_examined(fewer_steps, scored, held_out, 0, [])], 0.0, 0.0, 0.0)
-    scorer, learner = scored.make(fixed.policy), fixed.learner()
+    scorer, learner = scored.settings.make(fixed.policy), fixed.learner()
     rate: float = fixed.learned.training["learning_rate"]
     rng, timing = np.random.default_rng(_seed(seed)), np.random.default_rng(_seed(seed))
     points = [_examined(scorer.scores, scored, held_out, 0, [])]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Branch and compare credit
 #
-# What is a step worth? Groups of episodes guess it from each other. Where the environment can be continued from a
-# state, one can play on from both sides of the step and count. Here both are held against the exact distance to the
-# solution.
+# What is a step worth? Methods estimate it from the episodes of a group. If the environment can be continued from a
+# state, it can also be estimated from continuations before and after the step. Here both are compared with the exact
+# distance to the solution.
 
 # %%
 import gymnasium as gym
@@ -30,7 +30,7 @@ tasks = [{"split": "train", "index": index} for index in range(8)]
 # %% [markdown]
 # ## A fork
 #
-# `fork` puts the exact state of one sub-environment into others: the same action leads to the same board.
+# `fork` copies the exact state of one sub-environment into others: the same action leads to the same board.
 
 # %%
 envs = make()
@@ -39,9 +39,9 @@ observations, _ = envs.fork(0, range(1, 32))
 print(len(set(observations)), "board in", len(observations), "sub-environments")
 
 # %% [markdown]
-# ## Two ways to spend steps
+# ## Episodes or continuations
 #
-# Sixteen episodes a task, or four with continuations of every state that they saw for the first time.
+# Sixteen episodes per task, or four with continuations of every state at its first visit.
 
 # %%
 one, other = make(), make()
@@ -54,8 +54,8 @@ print(TreeCost.of(tree))
 # %% [markdown]
 # ## Which ranks actions better?
 #
-# Spearman's correlation of credit and the moves that a step really gained, over all steps that are scored. Steps into
-# dead ends, which lose everything, are counted as ten moves lost.
+# Spearman's correlation of credit and the true gain of a step in moves, over all scored steps. A step into a dead end,
+# which loses the level, counts as a loss of ten moves.
 
 
 # %%
@@ -72,5 +72,5 @@ counted = vine(tree, pool="state", outcome="won", gamma=0.95)
 print(f"vine      of branches  {rank(tree, counted):.2f}")
 
 # %% [markdown]
-# Branches cost steps, and what they buy depends on the player: [the page of vine](../credit/vine.md) has the comparison
+# Branches cost steps, and their benefit depends on the player: [the page of vine](../credit/vine.md) has the comparison
 # at equal cost, with intervals; [the league](../results/league.md) has it in six environments.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Credit on your own rollouts
 #
-# You have episodes from any trainer. What was each step worth? A table of columns is all that the methods need.
+# You have episodes from any trainer. What was each step worth? The methods only need a table of columns.
 
 # %%
 from agentgym.trajectory import StepTable
@@ -28,9 +28,9 @@ table = StepTable.from_arrays(**columns)
 print(table)
 
 # %% [markdown]
-# GRPO knows whole episodes: all steps of a lost one are blamed alike. GiGPO compares returns of those who were in the
-# same state. RewardFlow and GraphGPO ask how far success is from where a step led, on the graph that all four
-# episodes drew.
+# GRPO uses whole episodes: all steps of a lost one get the same negative advantage. GiGPO compares the returns of
+# visits of the same state. RewardFlow and GraphGPO use the distance to success after a step, on the graph of all four
+# episodes.
 
 # %%
 methods = {method.__name__: method(table) for method in (grpo, gigpo, rewardflow, graphgpo)}
@@ -40,8 +40,8 @@ for row in range(len(table)):
     print(f"{step:24}", *(f"{values[row]:11.2f}" for values in methods.values()))
 
 # %% [markdown]
-# Episode **d** lost, but its last step went from the hall to the kitchen, as the winner did. GRPO blames it like the
-# rest; GraphGPO gives it credit:
+# Episode **d** lost, but its last step went from the hall to the kitchen, as in the won episode. GRPO gives it the same
+# negative advantage as the others; GraphGPO gives it credit:
 
 # %%
 last = len(table) - 1
@@ -49,7 +49,7 @@ assert methods["grpo"][last] < 0 < methods["graphgpo"][last]
 print("d's last step:", {name: round(float(values[last]), 2) for name, values in methods.items()})
 
 # %% [markdown]
-# The state graph is there to be read: fewest steps to success from every state that anyone saw.
+# The state graph can be inspected: fewest steps to success from every visited state.
 
 # %%
 graph = StateGraph.from_table(table)

@@ -2,7 +2,7 @@
 # # Environments
 #
 # Every environment is a Gymnasium environment whose observations and actions are text. Here one episode is played by
-# hand, sixteen at once by a policy, and each of the six environments is looked at.
+# hand, sixteen at once by a policy, and each of six environments is shown.
 
 # %%
 import gymnasium as gym
@@ -17,16 +17,15 @@ observation, info = env.reset(options={"split": "train", "index": 3})
 print(observation)
 
 # %% [markdown]
-# `info` says which task this is, how its state is called (steps with equal keys can be compared), what may be done,
-# and, with `expert=True`, what the solver would do.
+# `info` has the task, the key of the state (steps with equal keys can be compared), the admissible commands, and, with
+# `expert=True`, the solver's command.
 
 # %%
 for key in ("task_id", "state_key", "admissible_actions", "expert_action"):
     print(f"{key:20} {info[key]!r}")
 
 # %% [markdown]
-# A command that the world does not accept changes nothing and is no exception: language models say all sorts of
-# things.
+# A refused command changes nothing and raises no exception, because language models often write wrong commands.
 
 # %%
 _, reward, *_, after = env.step("fly to the moon")
@@ -45,10 +44,10 @@ while not (terminated or truncated):
 print(observation, "\nwon:", info["won"])
 
 # %% [markdown]
-# ## Many at once
+# ## Vector environments
 #
-# A vector environment plays several episodes side by side, and `collect` writes them into one table: a row per step.
-# `VectorReplyParser` finds the command in a model's whole reply.
+# A vector environment plays several episodes in parallel, and `collect` writes them into one table: a row per step.
+# `VectorReplyParser` extracts the command from a model's reply.
 
 # %%
 envs = VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=16, autoreset_mode="Disabled"))
@@ -56,9 +55,9 @@ table = collect(envs, RandomPolicy(), tasks=[{"split": "train", "index": 17}], g
 print(table)
 
 # %% [markdown]
-# ## Six worlds
+# ## Six environments
 #
-# All answer the same way. What is generated needs no download; official data are named by a path.
+# All have the same interface. Generated tasks need no download; official data are named by a path.
 
 # %%
 for name in ("ALFWorld", "VirtualHome", "WebShop", "SearchQA", "SOTOPIA"):

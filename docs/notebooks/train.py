@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Train a tiny policy and read the graph
 #
-# A language model of 0.2 million parameters is cloned from an expert, trained by GraphGPO, and the graph that its
-# credit came from is drawn. All of it runs on a CPU in seconds.
+# A language model of 0.2 million parameters is cloned from an expert, trained by GraphGPO, and the graph behind its
+# credit is drawn. All of it runs on a CPU in seconds.
 
 # %%
 import gymnasium as gym
@@ -34,7 +34,7 @@ cloned = clone(
 print(f"the clone predicts {100 * cloned.history[-1]['accuracy']:.0f} % of the expert's tokens")
 
 # %% [markdown]
-# The trainer calls back after every iteration with the table that it trained on: the last one is kept.
+# After every iteration the trainer calls a function with the table that it trained on; the last one is kept.
 
 # %%
 tables = []
@@ -46,8 +46,7 @@ print("success by iteration:", *(f"{row['success']:.2f}" for row in rows[1:]))
 # %% [markdown]
 # ## The graph of the first batch
 #
-# Nodes are states, coloured by the fewest steps to success that any episode of the group showed; grey ones led
-# nowhere.
+# Nodes are states, coloured by the fewest observed steps to success in the group; grey ones did not lead to success.
 
 # %%
 table = next(found for found in tables if found is not None)
@@ -79,9 +78,9 @@ panel.set_yticks([])
 plt.show()
 
 # %% [markdown]
-# ## What the credit says at the start
+# ## Credit at the start
 #
-# All episodes of the task begin in the same state. GraphGPO compares the edges out of it by where they lead:
+# All episodes of the task begin in the same state. GraphGPO compares the edges out of it by their next states:
 
 # %%
 advantages = graphgpo(table)

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # Your 7B with LoRA and vLLM
 #
-# The lines that train a 7B model, run here with a tiny random one so that they finish in seconds. A folder or a name
-# of the hub's cache in place of `base` is the only difference; what memory that takes stands on the page "Train your
-# model".
+# The lines that train a 7B model, run here with a tiny random one so that they finish in seconds. For a real model
+# replace `base` by a folder or a name in the hub's cache; the page "Train your model" describes the memory it needs.
 
 # %%
 import tempfile
@@ -37,7 +36,7 @@ tiny_policy([message[-1]["content"] for message in messages], seed=0, width=64, 
 # %% [markdown]
 # ## An adapter
 #
-# The base stands still and is its own reference for the KL term; the adapter alone is trained, saved and resumed.
+# The base is frozen and is the reference of the KL term; only the adapter is trained, saved and resumed.
 
 # %%
 policy = HuggingFacePolicy.from_pretrained(base, max_new_tokens=8)
@@ -59,9 +58,9 @@ rows = Trainer(policy, make(), recipe("rewardflow"), train, config, folder=folde
 print({key: round(float(rows[-1][key]), 4) for key in ("success", "kl", "grad_norm") if key in rows[-1]})
 
 # %% [markdown]
-# ## What comes out
+# ## Results of a run
 #
-# An adapter of some megabytes, or an ordinary model folder for any program. (A random model wins nothing, of course.)
+# An adapter of some megabytes, or an ordinary model folder for any program. (A random model does not win, of course.)
 
 # %%
 policy.save_pretrained(folder / "adapter")
@@ -78,5 +77,5 @@ print("greedy success on two levels:", evaluate(make(), player, train[:2], seed=
 #     python -m benchmarks.run train --env alfworld --model models/Qwen2.5-7B-Instruct --method rewardflow --paper \
 #         --lora 32 --engine vllm --out runs/alfworld-7b
 #
-# Ctrl-C and the same command again goes on where it was. After every change of weights the first replies are scored
-# by the trainer too: an engine that plays old weights ends the run instead of spoiling it.
+# After Ctrl-C the same command resumes the run. After every change of weights the trainer also scores the first
+# replies: an engine with old weights ends the run with an error.

@@ -136,9 +136,9 @@ class Reading:
             keys, values = (slots[side][rows, :, : self._width] for side in range(2))
             # Query heads with the same keys are computed as further tokens of one head.
             asked = query[0][:, line].unflatten(0, (-1, groups)).permute(2, 0, 1, 3, 4).flatten(2, 3)
-            said = torch.nn.functional.scaled_dot_product_attention(
+            attended = torch.nn.functional.scaled_dot_product_attention(
                 asked, keys, values, attn_mask=mask.repeat(1, 1, groups, 1), scale=scale
             )
-            said = said.unflatten(2, (groups, -1)).permute(1, 2, 0, 3, 4).flatten(0, 1).flatten(1, 2)
-            found[0][:, places] = said[:, real]
+            attended = attended.unflatten(2, (groups, -1)).permute(1, 2, 0, 3, 4).flatten(0, 1).flatten(1, 2)
+            found[0][:, places] = attended[:, real]
         return found

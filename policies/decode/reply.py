@@ -1,4 +1,4 @@
-"""Replies as text and as tokens: both ways, where a reply ends, and which tokens may come next."""
+"""Replies as text and as tokens: conversion, end of a reply, and the tokens that may come next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym.outside.text import clean
 from policies.pretrained import Settings
 
 _Tokens = tuple[int, ...]
-#: Sets of commands that are remembered; in a room there are a few dozen.
+#: Number of cached sets of commands; in a room there are a few dozen.
 _MOST = 4096
 
 
@@ -34,14 +34,15 @@ class ReplyText:
         written = clean(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
         suffix = self._settings.suffix
         if suffix:
-            # A model that was not trained here may write the suffix itself; the text has it once.
+            # A model that was not trained here may write the suffix itself; add it only once.
             written = written.partition(suffix)[0]
         return f"{self._settings.prefix}{written}{suffix}"
 
     def tokens(self, text: str) -> tuple[int, ...]:
         """Return the tokens that the model would have to write.
 
-        Without prefix and suffix; an end token closes them where no stop text does and the length limit leaves room.
+        Prefix and suffix are left out. An end token is added unless a stop text ends the reply or the length limit is
+        reached.
 
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
@@ -65,7 +66,7 @@ class ReplyText:
 
 
 class ReplyEnd:
-    """Says whether the tokens of a reply so far end it: by one of some tokens, or by a text among the others."""
+    """Tests whether the tokens of a reply so far end it: by an end token, or by a stop text in the other tokens."""
 
     def __init__(self, tokenizer: Any, tokens: Collection[int], texts: Sequence[str]) -> None:
         self._tokenizer = tokenizer
@@ -75,18 +76,18 @@ class ReplyEnd:
         self._may_stop: dict[int, bool] = {}
 
     def __call__(self, token_ids: Sequence[int]) -> bool:
-        """Return whether the reply is over; it was not one token earlier."""
+        """Return whether the reply has ended; it had not one token earlier."""
         newest = token_ids[-1]
         if newest in self._tokens:
             return True
-        # Decoding the whole reply at every step would be quadratic: only a token that can complete a stop text
-        # (it holds the text's last character, or half a character) is worth it.
+        # Decoding the whole reply at every step would be quadratic. Decode only after a token that can complete a stop
+        # text (it holds the text's last character, or a part of a character).
         if newest not in self._may_stop:
             piece = self._tokenizer.decode([newest])
             self._may_stop[newest] = "\ufffd" in piece or any(text[-1:] in piece for text in self._texts)
         if not self._may_stop[newest]:
             return False
-        # No character takes more than four tokens. All tokens at every step would be quadratic.
+        # No character takes more than four tokens, so the last ones are enough; all of them would be quadratic.
         most = 4 * max(map(len, self._texts), default=0) + 4
         newest_first = (token for token in reversed(token_ids) if token not in self._special)
         tail = list(itertools.islice(newest_first, most))[::-1]
@@ -95,7 +96,7 @@ class ReplyEnd:
 
 
 class TokenTrie:
-    """Token sequences by their beginnings.
+    """Prefix tree of token sequences.
 
     >>> trie = TokenTrie([(3, 1), (3, 2), (4,)])
     >>> trie.allowed(()), trie.allowed((3,))
@@ -110,12 +111,12 @@ class TokenTrie:
         self._following = {beginning: tuple(sorted(tokens)) for beginning, tokens in following.items()}
 
     def allowed(self, token_ids: Sequence[int]) -> _Tokens:
-        """Return the tokens that follow a beginning in some sequence, ascending; a KeyError where there is none."""
+        """Return the tokens that follow a prefix in some sequence, ascending; a KeyError if there is none."""
         return self._following[tuple(token_ids)]
 
 
 class CommandTokens:
-    """The tries of what can be done in each sub-environment, each made once.
+    """Tries of the admissible commands of each sub-environment; equal sets share one trie.
 
         commands    go to desk 1     go to desk 2     look
         tokens      go _to _desk _1  go _to _desk _2  look      each followed by the end token
@@ -124,8 +125,8 @@ class CommandTokens:
     Each command is the tokens of `HuggingFacePolicy.demonstrate`: probabilities of all commands sum to 1.
 
     Args:
-        tokens: the tokens a policy writes for a complete reply; a ValueError where it cannot write it.
-        frame: what stands around a command in a reply.
+        tokens: returns the tokens a policy writes for a complete reply; raises ValueError if it cannot write it.
+        frame: text around a command in a reply.
     """
 
     def __init__(self, tokens: Callable[[str], _Tokens], frame: tuple[str, str]) -> None:
@@ -135,7 +136,7 @@ class CommandTokens:
         self._tries: dict[tuple[str, ...], TokenTrie] = {}
 
     def of(self, infos: Mapping[str, Any]) -> list[TokenTrie | None]:
-        """Return the restriction of each sub-environment; None where no command is listed.
+        """Return the restriction of each sub-environment; None if it lists no command.
 
         Raises:
             KeyError: the infos name no commands.

@@ -20,13 +20,13 @@ from policies.scoring.head import logits_at, pad, rectangles, restrict
 
 @dataclass
 class Completion:
-    """What the model wrote after one prompt.
+    """The model's continuation of one prompt.
 
     Attributes:
         token_ids: the sampled tokens, the end token included when it was drawn.
         logprobs: their log-probabilities at the sampling temperature (natural logarithm), one per token.
         finish: "stop" when the end test ended it, "length" when the limit did.
-        allowed: token ids among which each token was drawn; empty where it was drawn among all.
+        allowed: token ids from which each token was drawn; empty if it was drawn from all.
     """
 
     token_ids: list[int] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Completion:
 
 
 class Restriction(Protocol):
-    """What a reply may be; see `policies.decode.reply.CommandTokens`."""
+    """Restricts the tokens of a reply; see `policies.decode.reply.CommandTokens`."""
 
     def allowed(self, token_ids: Sequence[int]) -> tuple[int, ...]:
         """Return the token ids that may follow these tokens of a reply, at least one."""
@@ -51,7 +51,7 @@ class Decoding:
         is_end: called with the tokens so far; True ends the reply.
         precision: type to compute in, None for the weights' own.
         ends: token ids that end a reply, for samplers that cannot call `is_end`.
-        stop: texts that end a reply, for those.
+        stop: texts that end a reply, for the same samplers.
     """
 
     temperature: float
@@ -76,23 +76,23 @@ class Sampler(Protocol):
     ) -> list[Completion]:
         """Write one completion per prompt, n tuples of token ids.
 
-        `draws`, float64 (n, max_new_tokens) in [0, 1), are what choices, or seeds, are made with; None: greedy
-        decoding. `restrictions` say what each completion may be, None for anything: a ValueError where the sampler
-        cannot restrict.
+        `draws`, float64 (n, max_new_tokens) in [0, 1), determine the sampled tokens, or an engine's seeds; None: greedy
+        decoding. `restrictions` limit each completion, None: no limit. A sampler that cannot restrict raises a
+        ValueError.
         """
 
     def follow(self, model: nn.Module, version: int) -> None:
-        """Write with the weights of `model` from now on. Nothing happens where `version` is the one it has.
+        """Take over the weights of `model`; does nothing if `version` has not changed.
 
         Raises:
-            RuntimeError: the engine did not take them over.
+            RuntimeError: the engine did not load them.
         """
 
 
 def allowed_next(
     completions: Sequence[Completion], rows: Sequence[int], restrictions: Sequence[Restriction | None] | None
 ) -> list[tuple[int, ...]] | None:
-    """Return what the next token of some completions may be, () for anything; None where none is restricted."""
+    """Return the tokens allowed next in some completions, () for any token; None if none is restricted."""
     if restrictions is None:
         return None
     limits = ((completions[i], restrictions[i]) for i in rows)
@@ -166,9 +166,9 @@ def pick(
 def first_logits(
     model: Any, prompts: Sequence[Prompt], decoding: Decoding, counts: TokenCounts | None = None
 ) -> Tensor:
-    """Return the logits of the first reply token, float32 (n, V) for n prompts; no cache is built."""
+    """Return the logits of the first reply token, float32 (n, V) for n prompts, without a cache."""
     device = next(model.parameters()).device
-    # Neighbours in length share a pass, so little of a rectangle is padding.
+    # Prompts of similar length share a pass, so there is little padding.
     passes = rectangles([len(prompt) for prompt in prompts], READ_TOKENS, decoding.batch_size)
     parts = []
     for rows_of_pass in passes:
@@ -191,7 +191,7 @@ def complete(
     restrictions: Sequence[Restriction | None] | None = None,
     counts: TokenCounts | None = None,
 ) -> list[Completion]:
-    """Write one completion per prompt, as `Sampler.write` does, reading whole prompts; for any model.
+    """Write one completion per prompt, as `Sampler.write` does, without a cache; for any model.
 
     The tokens of prompt i depend only on it and on row i of `uniforms`, up to rounding. `counts` is updated.
     """

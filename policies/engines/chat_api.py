@@ -32,8 +32,8 @@ class ChatPolicy:
 
     An endpoint that does not answer after all its tries is an `EndpointError`. With a cache (`ChatEndpoint(...,
     cache=...)`) the same run continues where it stopped. A prompt that does not fit the endpoint's context gets an
-    empty reply with the finish "prompt-too-long", which ends the episode, and one warning; it is an `EndpointError`
-    where nothing was answered yet.
+    empty reply with the finish "prompt-too-long", which ends the episode, and one warning; before any request was
+    answered it is an `EndpointError`.
 
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
@@ -101,7 +101,7 @@ class ChatQueue:
     """Requests on their way to an endpoint; see `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
-        reply: makes a reply of an answer that is no outage.
+        reply: makes a reply of an answer that is not a failure.
     """
 
     def __init__(self, endpoint: ChatEndpoint, reply: Callable[[ChatAnswer | ChatFailure], Reply]) -> None:
@@ -118,15 +118,15 @@ class ChatQueue:
         """Send some requests, each with a seed from its own generator.
 
         Raises:
-            agentgym.outside.chat.wire.BudgetSpentError: there is no room for all; what was sent before has come and
-            is kept.
+            agentgym.outside.chat.wire.BudgetSpentError: the budget does not allow all; the answers to earlier requests
+                are kept.
         """
         for name, observation, rng in zip(names, observations, rngs, strict=True):
             request = ChatRequest(sent_messages(observation), int(rng.integers(2**31)))
             try:
                 self._asked[name] = self._endpoint.begin(request)
             except BudgetSpentError:
-                while self._asked:  # cancelled requests would be paid for twice
+                while self._asked:  # a cancelled request would be paid for twice
                     self._asked.popitem()[1].answer()
                 raise
 

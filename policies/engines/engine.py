@@ -1,7 +1,7 @@
-"""What samplers over an engine have in common: seeds, versions of weights, and the proof that they are the trainer's.
+"""Base of the samplers over an engine: seeds, versions of weights, and a check that engine and trainer agree.
 
-Most of what goes wrong between an engine and the trainer goes wrong without an error. So the first replies after every
-change of weights are scored by the trainer as well, and a difference is an error.
+Most faults between an engine and the trainer raise no error. So the trainer also scores the first replies after every
+change of weights, and a difference is an error.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class EngineSampler:
         raise NotImplementedError
 
     def stream(self, decoding: Decoding) -> CompletionStream | None:
-        """Return what writes single completions; None: the engine writes whole batches."""
+        """Return a writer of single completions; None: the engine writes whole batches."""
         return None
 
     def completion_queue(self, decoding: Decoding) -> CompletionQueue:
-        """Return what `write` does, completion by completion, see `policies.decode.queue`."""
+        """Return a queue that does the same completion by completion, see `policies.decode.queue`."""
         stream = self.stream(decoding)
         return Together(self, decoding) if stream is None else _EngineQueue(self, stream, decoding)
 
@@ -103,7 +103,7 @@ class EngineSampler:
 
         Raises:
             EngineError: the engine's log-probabilities are not the trainer's, or an answer cannot be trained on.
-            ValueError: replies are to be restricted, which no engine here does.
+            ValueError: a restriction was given; no engine here supports it.
         """
         for each in restrictions or ():
             self.refuse(each)
@@ -117,7 +117,7 @@ class EngineSampler:
         return found
 
     def refuse(self, restriction: Restriction | None) -> None:
-        """Raise a ValueError where there is a restriction."""
+        """Raise a ValueError if there is a restriction."""
         if restriction is not None:
             raise ValueError(
                 f"{type(self).__name__} cannot restrict replies to admissible commands: leave sampler=None, or "
@@ -131,7 +131,7 @@ class EngineSampler:
         return getattr(known, "num_embeddings", None)
 
     def prove(self, prompts: Sequence[Prompt], found: Sequence[Completion], decoding: Decoding) -> None:
-        """Compare some completions with the trainer, if none was since the weights changed; see `prove`."""
+        """Compare some completions with the trainer, once per change of the weights; see `prove`."""
         if not self._proved and self._model is not None and found:
             try:
                 prove(self._model, prompts[:_PROBED], found[:_PROBED], decoding, self.version)
@@ -181,7 +181,7 @@ def seed_of(draws: NDArray[np.float64]) -> int:
 
 
 def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary: int | None = None) -> None:
-    """End a completion where the loop would have, and check that it can be trained on.
+    """Cut a completion where the loop would have ended it, and check that it can be trained on.
 
     Args:
         vocabulary: vocabulary size of the model; None: token ids are not checked.
@@ -226,18 +226,18 @@ def prove(
         The mean difference in nats, over all tokens.
 
     Raises:
-        EngineError: it is above 0.001; where the trainer computes in 16 bits, above 0.05 and above three times what the
-            trainer's own loop differs from its scores on these replies. The message names the largest.
+        EngineError: it is above 0.001; if the trainer computes in 16 bits, above 0.05 and above three times the
+            difference between the trainer's own loop and its scores on these replies. The message names the largest.
     """
     replies = [one.token_ids for one in written]
     temperature = decoding.temperature or 1.0
     scores = score_replies(
         model, prompts, replies, temperature=temperature, fill=decoding.fill, precision=decoding.precision
     )
-    theirs = torch.zeros_like(scores.logprobs)
+    given = torch.zeros_like(scores.logprobs)
     for row, one in enumerate(written):
-        theirs[row, : len(one.logprobs)] = torch.tensor(one.logprobs)
-    apart = (theirs - scores.logprobs).abs() * scores.mask
+        given[row, : len(one.logprobs)] = torch.tensor(one.logprobs)
+    apart = (given - scores.logprobs).abs() * scores.mask
     count = scores.mask.sum()
     mean = float(apart.sum() / count)
     exact = decoding.precision is None and next(model.parameters()).dtype == torch.float32
@@ -251,7 +251,7 @@ def prove(
             f"the engine does not sample from the trainer's policy (weights {version}, temperature {temperature}): "
             f"log-probabilities differ by {mean:.2g} nats in the mean, at most {limit:.2g} is rounding; the largest "
             f"difference is {float(apart[row, place]):.3g}, token {place} of reply {row}: engine "
-            f"{float(theirs[row, place]):.4f}, trainer {float(scores.logprobs[row, place]):.4f}. Usual causes: weights "
+            f"{float(given[row, place]):.4f}, trainer {float(scores.logprobs[row, place]):.4f}. Usual causes: weights "
             "or an adapter that the engine did not load anew, a prefix cache of older weights, log-probabilities that "
             "leave out the temperature (logprobs_mode must be 'processed_logprobs'), another model"
         )
@@ -261,7 +261,7 @@ def prove(
 def _loop_logprobs(
     model: Any, prompts: Sequence[Prompt], replies: Sequence[Sequence[int]], decoding: Decoding
 ) -> torch.Tensor:
-    """Return the log-probabilities of given replies in the loop, token by token: float32 (n, L)."""
+    """Return the log-probabilities that the loop computes for given replies, token by token: float32 (n, L)."""
     device = next(model.parameters()).device
     ids, _ = pad(replies, fill=decoding.fill, left=False, device=device)
     batch = PaddedBatch(PlayedModel(model).of(decoding.precision, None), prompts, decoding.fill)

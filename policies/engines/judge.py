@@ -79,11 +79,11 @@ class PlayedStep(Protocol):
 
 @dataclass(frozen=True)
 class JudgeCounts:
-    """Counts of the last call.
+    """Counts of the judge's last call.
 
     Attributes:
         judged: trajectories, or single steps if the judge was called with steps.
-        failed: those of `judged` without a readable answer.
+        failed: those among `judged` without a readable answer.
         unscored: steps without a score: those of `failed`, and scores that were no numbers or out of the range.
         silent: steps for which the judge gave null.
         requests: requests that were answered or failed; equal trajectories and cached answers are not sent.
@@ -115,12 +115,12 @@ class JudgeScorer:
             needs about 10 tokens per step. With `cache` the request for a trajectory is sent once.
         tokenizer: the policy's, to decode its prompts (`Reply.prompt_ids`). Without it the judge reads group labels and
             states.
-        task, seen, done: functions of a row that replace this: the task, what the agent saw, and what it did.
-        criterion: the meaning of a step's score: a sentence without its subject.
+        task, seen, done: functions of a row that return the task, what the agent saw, and what it did.
+        criterion: the meaning of a step's score, a sentence without its subject.
         lowest, highest: range of the scores; it contains 0, the score of a step for which the judge gave null.
         outcome: include how the episode ended. Off by default: credit treats the outcome separately.
         text_chars, task_chars, all_chars: maximum numbers of characters of a text of a step, of the task, and of all
-            steps of a trajectory; cuts are shown.
+            steps of a trajectory; cuts are marked.
 
     Attributes:
         counts: counts of the last call.
@@ -177,7 +177,7 @@ class JudgeScorer:
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the judge that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
+        """Make a judge from `MODEL@URL`; `options` are those of `ChatEndpoint`."""
         return cls(ChatEndpoint.at(name, **({"temperature": 0.0, "max_tokens": 2_048} | options)))
 
     def scores(self, table: StepTable) -> Floats:
@@ -186,9 +186,9 @@ class JudgeScorer:
         The judge reads whole episodes; a row that several episodes share gets the mean of its scores.
         """
         episodes = [table.chain(i).tolist() for i in range(table.n_trajectories)]
-        told = self._ask([self._story(table, rows) for rows in episodes])
+        answers = self._ask([self._story(table, rows) for rows in episodes])
         total, count = np.zeros(len(table)), np.zeros(len(table))
-        for rows, answer in zip(episodes, told, strict=True):
+        for rows, answer in zip(episodes, answers, strict=True):
             scores = np.array([0.0 if score is None else score for score in answer])
             total[rows] += np.nan_to_num(scores)
             count[rows] += ~np.isnan(scores)
@@ -199,19 +199,14 @@ class JudgeScorer:
         return [score for (score,) in self._ask([_story_of_step(step) for step in steps])]
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
-        """Learn nothing; return what became of the last question, for the iteration's row.
+        """Return the counts of the last call for the iteration's row; nothing is learned.
 
         Returns:
             "judge_failed": share of trajectories without scores; "judge_unscored" and "judge_silent": shares of steps
-            without a score, and without an opinion; "judge_requests" and "judge_tokens" (read and written) that were
-            spent.
+            without a score, and without an opinion; "judge_requests" and "judge_tokens": requests sent, and tokens
+            read and written.
         """
         counts = self.counts
         return {
@@ -229,7 +224,7 @@ class JudgeScorer:
         """Take an empty state.
 
         Raises:
-            ValueError: when it is another scorer's.
+            ValueError: it belongs to another scorer.
         """
         if state:
             raise ValueError(f"a judge learns nothing and has no state, got one with {sorted(state)[:8]}")
@@ -254,17 +249,17 @@ class JudgeScorer:
 
     def _story(self, table: StepTable, rows: Sequence[int]) -> Story:
         if self._tokenizer is None:
-            told = story_of_states(table, rows)
+            story = story_of_states(table, rows)
         else:
-            told = story_of_prompts(table, rows, self._tokenizer)
-        steps = told.steps
+            story = story_of_prompts(table, rows, self._tokenizer)
+        steps = story.steps
         if self._seen is not None:
             seen = [_text(self._seen(table, row), "seen") for row in rows]
             steps = tuple(replace(step, saw=text) for step, text in zip(steps, seen, strict=True))
         if self._done is not None:
             done = [_text(self._done(table, row), "done") for row in rows]
             steps = tuple(replace(step, did=text) for step, text in zip(steps, done, strict=True))
-        task = told.task if self._task is None else _text(self._task(table, rows[0]), "task")
+        task = story.task if self._task is None else _text(self._task(table, rows[0]), "task")
         return Story(task, steps, table.endings[table.trajectory[rows[-1]]].value if self.outcome else "")
 
     def _ask(self, stories: Sequence[Story]) -> list[list[float | None]]:
@@ -323,10 +318,10 @@ class JudgeScorer:
             raise DataError(f"{self.endpoint.model} at {self.endpoint.base_url}: {error}{cut}") from None
 
 
-def _text(told: object, hook: str) -> str:
-    if not isinstance(told, str):
-        raise TypeError(f"{hook} must return what a judge is told as a str, got {told!r:.120}")
-    return told
+def _text(text: object, hook: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{hook} must return a text (str) for the judge, got {text!r:.120}")
+    return text
 
 
 def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[float | None]:
@@ -335,10 +330,10 @@ def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[fl
     The object is `{"1": 2.5, "2": null, ...}`, or `{"scores": ...}` of that or of a list of all numbers.
 
     Returns:
-        A number per step; None: no opinion; nan: what is there is no number within the range.
+        A number per step; None: no opinion; nan: the value is not a number within the range.
 
     Raises:
-        DataError: when there is no such object, more than one, or not exactly the steps in it.
+        DataError: there is no such object, more than one, or it does not name exactly these steps.
 
     >>> read_scores('```json\n{"1": 2.5, "2": null, "3": true, "4": 99}\n```', 4, -5, 5)
     [2.5, None, nan, nan]
@@ -367,9 +362,9 @@ def _score(given: object, lowest: float, highest: float) -> float:
 def _story_of_step(step: PlayedStep) -> Story:
     *before, (_, saw) = message_texts(step.messages)
     roles = [role for role, _ in before]
-    told = [text for role, text in before if role == "system"]
-    told += [before[roles.index("user")][1]] if "user" in roles else []
+    texts = [text for role, text in before if role == "system"]
+    texts += [before[roles.index("user")][1]] if "user" in roles else []
     *_, (_, then) = message_texts(step.observation)
     action = value_text(step.action) or value_text(getattr(step.reply, "text", step.reply))
-    task = "\n\n".join(text for text in (value_text(step.task_id), *told) if text)
+    task = "\n\n".join(text for text in (value_text(step.task_id), *texts) if text)
     return Story(task, (ToldStep(saw, action, then=then),))

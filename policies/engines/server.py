@@ -24,12 +24,11 @@ _MOST_BYTES = 64_000_000
 
 
 class ServerSampler(EngineSampler):
-    """Generates replies with a server, which can load trained adapters but no whole weights.
+    """Generates replies with a server, which can load trained adapters but not whole weights.
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        work: a folder that the server can read, in which the sampler makes a folder for adapters; None: the weights do
-            not change.
+        work: a folder that the server can read, for the sampler's folder of adapters; None: the weights do not change.
         timeout: seconds per try.
         concurrency: most requests at a time.
         headers: headers of all requests, for credentials; no error shows them.

@@ -1,7 +1,7 @@
-"""Steps as lines of JSON for a model to read about: what was seen, what was done, whether it was refused.
+"""Steps as lines of JSON for a model to read: observation, action, and whether it was refused.
 
 A line is one step: every text in it is a JSON string whose line breaks and marks of chat templates are escaped
-(`agentgym.outside.text.quote`), so that no text begins a step of its own or ends the list.
+(`agentgym.outside.text.quote`), so that no text can start a new step or end the list.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     most = _limit(lengths, text_chars, all_chars)
     lines = [f'{{"task": {_shown(story.task, task_chars)}}}']
     for number, step in enumerate(story.steps, 1):
-        told = [f'"step": {number}']
-        told += [f'"saw": {_shown(step.saw, most)}'] if step.saw else []
-        told += [f'"did": {_shown(step.did, most)}']
-        told += ['"refused": true'] if step.refused else []
-        told += [f'"then": {_shown(step.then, most)}'] if step.then else []
-        lines.append(f"{{{', '.join(told)}}}")
+        fields = [f'"step": {number}']
+        fields += [f'"saw": {_shown(step.saw, most)}'] if step.saw else []
+        fields += [f'"did": {_shown(step.did, most)}']
+        fields += ['"refused": true'] if step.refused else []
+        fields += [f'"then": {_shown(step.then, most)}'] if step.then else []
+        lines.append(f"{{{', '.join(fields)}}}")
     if story.end:
         lines.append(f'{{"end": {quote(story.end)}}}')
     return "\n".join(lines)
@@ -101,7 +101,7 @@ def _shown(text: str, most: int) -> str:
 
 
 def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
-    """Tell a trajectory by its group's label, its states and its actions.
+    """Describe a trajectory by its group's label, its states and its actions.
 
     States and actions without a text are left out. The whole reply replaces an action that is "".
 
@@ -115,21 +115,21 @@ def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
 
 
 def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> Story:
-    """Tell a trajectory by what its policy read: the first prompt is the task, and later ones what the agent saw.
+    """Describe a trajectory by its prompts: the first one is the task, and later ones are what the agent saw.
 
-    What all prompts have in common is left out of the later ones, and so are earlier steps. Where a reply has no
-    prompt, states are told.
+    Later prompts are shown without the text that all prompts share and without earlier steps. If a reply has no
+    prompt, the state replaces it.
 
     Args:
         rows: those of one trajectory, in the order of t.
         tokenizer: the Hugging Face tokenizer that made the prompts.
     """
-    told = story_of_states(table, rows)
+    story = story_of_states(table, rows)
     replies: list[Any] = [None if table.replies is None else table.replies[row] for row in rows]
     if not all(reply is not None and reply.prompt_ids for reply in replies):
-        return told
+        return story
     prompts = [reply.prompt_ids for reply in replies]
-    # What the tokenizer does not know stands within texts; some models use the token that ends a text for it.
+    # The unknown token occurs within texts; some models use the end-of-text token for it.
     unknown = {tokenizer.unk_token_id} - {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id}
     special = frozenset(tokenizer.all_special_ids) - unknown
     head, tail = _frame(prompts, special)
@@ -145,7 +145,7 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
             begin = len(past) if after[: len(past)] == past else len(before)
         text = read(after[begin : len(after) - tail])
         seen.append(text.partition(_NOW)[2].strip("\n") or text)
-    steps = [ToldStep(saw, step.did, step.refused) for saw, step in zip(seen, told.steps, strict=True)]
+    steps = [ToldStep(saw, step.did, step.refused) for saw, step in zip(seen, story.steps, strict=True)]
     return Story(read(prompts[0][: len(prompts[0]) - tail]), tuple(steps))
 
 
@@ -161,7 +161,7 @@ def _parts(ids: Sequence[int], special: frozenset[int]) -> Iterator[Sequence[int
 def _frame(prompts: Sequence[tuple[int, ...]], special: frozenset[int]) -> tuple[int, int]:
     """Return how many tokens stand before and behind the messages in which prompts differ.
 
-    Before: what all begin with, up to its last special token. Behind: what all end with, from its last one.
+    Before: the common beginning, up to its last special token. Behind: the common end, from its last special token.
     """
     distinct = list(dict.fromkeys(prompts))
     if len(distinct) < 2:
@@ -187,7 +187,7 @@ def _action(table: StepTable, row: int) -> str:
 def value_text(value: Any) -> str:
     """Return a state, an action or an observation as text: a text itself, JSON of other values, else "".
 
-    JSON holds numbers, True, False, None, lists and mappings of these, and vectors; pictures are none.
+    JSON values are numbers, True, False, None, lists and mappings of these, and vectors, but not pictures.
 
     >>> value_text("a hall"), value_text((1, np.int64(2))), value_text(frozenset("ab"))
     ('a hall', '[1, 2]', '')
@@ -207,9 +207,9 @@ def _plain(value: Any) -> Any:
 
 
 def message_texts(shown: Any) -> Iterator[tuple[str, str]]:
-    """Yield (role, text) of what a policy was shown: chat messages, or one text, which has the role "user".
+    """Yield (role, text) of an observation: chat messages, or one text, which has the role "user".
 
-    Pictures are left out, as in an observation that is a mapping everything but its "text".
+    Pictures are left out, and of an observation that is a mapping everything but its "text".
     """
     if _is_chat(shown):
         for message in shown:

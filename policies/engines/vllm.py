@@ -5,8 +5,8 @@
         sampler = VllmSampler.start("start", work="weights")
         policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
 
-Adapters reach the engine as files under a fresh id. The way of whole weights, `send_whole`, has changed with almost
-every release; the probe of `policies.engines.engine` checks it. For releases 0.24 to 0.32, see
+Adapters reach the engine as files under a fresh id. The call that loads whole weights, `send_whole`, has changed with
+almost every release; the comparison in `policies.engines.engine` checks it. For releases 0.24 to 0.32, see
 docs/train-your-model.md.
 """
 
@@ -33,7 +33,7 @@ def check_version() -> None:
     """Raise ImportError for unsupported releases of vLLM.
 
     Raises:
-        ImportError: it is not installed, or another release is.
+        ImportError: it is not installed, or the installed release is not supported.
     """
     found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
     if found is None:
@@ -51,7 +51,7 @@ def check_version() -> None:
 
 
 def is_cpu_build() -> bool:
-    """Return whether the build for GPUs is not installed: the one for CPUs takes adapters, no whole weights."""
+    """Return whether only the build for CPUs is installed, which takes adapters but no whole weights."""
     return _installed(DISTRIBUTIONS[0]) is None
 
 
@@ -72,8 +72,8 @@ class VllmSampler(EngineSampler):
         sleep: vLLM's level of sleep between rollouts, see `rest`; 0: it never sleeps.
 
     Raises:
-        FileExistsError: the folder holds something.
-        ValueError: it is a file.
+        FileExistsError: the folder is not empty.
+            ValueError: it is a file.
         ImportError: see `check_version`.
     """
 

@@ -1,6 +1,6 @@
-"""Search players: a policy that may try before it plays, on forks of the environment.
+"""Search players: policies that search on forks of the environment before they play.
 
-A method of `methods` (best of n, beam search, MCTS) grows one `tree.Tree` per episode; `simulator.Simulator` plays what
-all trees ask for side by side in one vector environment; `player.SearchPlayer` is the policy. What a search has seen is
-also data: `lessons`.
+A method of `methods` (best of n, beam search, MCTS) grows one `tree.Tree` per episode. `simulator.Simulator` plays the
+simulations of all trees in parallel in one vector environment. `player.SearchPlayer` is the policy. `lessons` turns
+searches into training data.
 """

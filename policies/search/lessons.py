@@ -31,11 +31,11 @@ class Preference:
 def to_table(trees: Sequence[Tree]) -> StepTable:
     """Return all simulated steps: one trajectory per simulation, cut from the one that played its first state.
 
-    Groups are tasks. A simulation that its budget, its length or a known state has cut short has neither terminated nor
-    been truncated (`Ending.CUT`). One that could not be scored (`Ending.UNSCORED`) is left out.
+    Groups are tasks. A simulation that ended early, by its budget, its length or a state reached before, has neither
+    terminated nor been truncated (`Ending.CUT`). One that could not be scored (`Ending.UNSCORED`) is left out.
 
     Raises:
-        ValueError: nothing was simulated, or nothing that could be scored.
+        ValueError: nothing was simulated, or no simulation could be scored.
     """
     trajectories: list[Trajectory] = []
     scored: list[bool] = []
@@ -76,7 +76,7 @@ def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
 
 
 def preferences(trees: Sequence[Tree], *, gap: float, visits: int = 1) -> list[Preference]:
-    """Return pairs of replies to one state: the best one, and each that is worse by some gap.
+    """Return pairs of replies to one state: the best one, and each one that is worse by at least `gap`.
 
     As in Agent Q (Putta et al. 2024, 2408.07199).
 

@@ -4,13 +4,13 @@
 the `width` best ones are the next beam: TSR (2602.11767) trains on such rollouts. Width 1 is a greedy search with
 look-ahead.
 
-**MCTS.** From the root on the child of the highest
+**MCTS.** A simulation starts at the root and follows the child with the highest
 
     Q(s, a) + c * P(s, a) * sqrt(N(s)) / (1 + N(s, a))
 
-is followed to a reply that was not played yet: the rule of AlphaGo Zero (Silver et al. 2017, Methods, after Rosin
-2011). Q is the mean of r + gamma * (what followed), on a scale on which the returns so far lie in 0 to 1 (Schrittwieser
-et al. 2020, MuZero, appendix B); of a reply that was not played, the mean of its state.
+until it reaches a reply that was not played yet: the rule of AlphaGo Zero (Silver et al. 2017, Methods, after Rosin
+2011). Q is the mean of r + gamma * (later return), scaled so that the returns so far lie in 0 to 1 (Schrittwieser et
+al. 2020, MuZero, appendix B). A reply that was not played has the mean of its state.
 
 If the commands of a state are listed (`simulator.Listed`), P is the policy's probability of each. Otherwise the policy
 generates replies one at a time, `ceil(width * N(s) ** widening)` that lead to open states (progressive widening,
@@ -39,7 +39,7 @@ class BestOfN:
         n: maximum number of attempts; the budget may allow fewer, and may end the last one early.
 
     Raises:
-        ValueError: there is no attempt.
+        ValueError: `n` is below 1.
     """
 
     n: int = 16
@@ -110,7 +110,7 @@ class _BeamTree(Tree):
             if self.root.pending:
                 return None
             following = [child for node in self._beam for child in node.children if not child.closed]
-            following.sort(key=self._through, reverse=True)  # stable: of equal ones the first
+            following.sort(key=self._through, reverse=True)  # stable: the first of equal ones
             self._beam = following[: self._method.width]
         return None
 
@@ -129,7 +129,7 @@ class MCTS:
         exploration: c in the formula above.
         width: number of open children of a state after one visit, if the policy generates replies.
         widening: exponent of its growth with the visits, in 0 to 1.
-        draws: most replies that the policy generates in one state; it may repeat itself.
+        draws: most replies that the policy generates in one state, repeated ones included.
         merge: close states that were reached before.
         decide: which steps are played: "best", all steps of the best simulation; "visits", one step to the most visited
             child, after which a new search begins, also after a success, each with a share of the budget.

@@ -52,8 +52,7 @@ class SearchPlayer:
 
     Raises:
         TypeError: the environment cannot be branched.
-        ValueError: a number is out of range; the budget limits tokens, and the policy does not say how long its replies
-            may be.
+        ValueError: a number is out of range; or the budget limits tokens, and the policy has no maximum reply length.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class SearchPlayer:
         places = [(episode, str(key)) for episode, key in zip(episodes, infos["state_key"], strict=True)]
         lost = {
             place: infos["snapshot"][row]
-            for row, place in reversed(list(enumerate(places)))  # of forks in the same state the first
+            for row, place in reversed(list(enumerate(places)))  # the first of several forks in the same state
             if place not in self._plans
         }
         self._search({place: lost[place] for place in dict.fromkeys(places) if place in lost}, set(places), rng)

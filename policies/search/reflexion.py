@@ -2,7 +2,7 @@
 
     trial 1 -> lost -> note 1        trial 2, shown note 1 -> lost -> note 2        trial 3, shown notes 1 and 2 -> ...
 
-The latest three notes are kept, as in the paper. The words of the request are ours; its slots are the paper's.
+The latest three notes are kept, as in the paper. The wording of the request is ours; its parts are the paper's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Notes that are shown, the latest ones; the paper's Omega, 1 to 3.
+#: Number of notes that are shown, the latest ones; the paper's Omega, 1 to 3.
 MOST_KEPT = 3
 
 _ROLES = {"user": "Observation", "assistant": "Reply", "tool": "Observation"}
@@ -33,8 +33,8 @@ def story_of(messages: Sequence[Mapping[str, Any]]) -> str:
     Observation: a wall
     Reply: up
     """
-    told = [message for message in messages if message["role"] in _ROLES]
-    return "\n".join(f"{_ROLES[message['role']]}: {_text(message['content'])}" for message in told)
+    shown = [message for message in messages if message["role"] in _ROLES]
+    return "\n".join(f"{_ROLES[message['role']]}: {_text(message['content'])}" for message in shown)
 
 
 def reflection_prompt(story: str, notes: Sequence[str]) -> tuple[dict[str, str], ...]:

@@ -7,8 +7,8 @@ Every sub-environment plays one simulation at a time. In each iteration of the l
     the vector environment makes one step
     finished simulations are evaluated and returned to their trees
 
-Every tree has its own random generator; its result depends on the other trees only by how many of its simulations
-are under way at once. A tree counts those as lost until they return (virtual loss, Chaslot et al. 2008).
+Every tree has its own random generator; other trees change its result only through the number of its simulations that
+run at once. A tree counts running simulations as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Listed:
     In a state that lists no command, the policy generates the replies.
 
     Args:
-        policy: a `policies.huggingface.HuggingFacePolicy`, whose probabilities at its temperature count, divided by
-            their sum over the listed commands; None: all commands are equally probable.
+        policy: a `policies.huggingface.HuggingFacePolicy`; its probabilities at its temperature are divided by their
+            sum over the listed commands; None: all commands are equally probable.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
     >>> replies, priors, tokens = Listed().replies(["board", "board"], infos)
@@ -94,7 +94,7 @@ def _shares(scores: Sequence[float]) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
-#: Makes the tree of a root, given the name of its task.
+#: Makes the tree of a root from the name of its task.
 Plant = Callable[[Node, str], Tree]
 
 
@@ -138,7 +138,7 @@ class Simulator:
         """Search from snapshots, and return one tree each.
 
         Args:
-            states: where to search from: episodes that run.
+            states: snapshots of running episodes, the roots of the searches.
             until_won: a search ends with the first won simulation; otherwise with its budget.
         """
         trees = self._roots(states, plant)

@@ -38,7 +38,7 @@ class Budget:
             )
 
     def left(self, cost: Cost, share: float = 1.0) -> Budget:
-        """Return a share of what is left after a cost, rounded up.
+        """Return a share of the budget that remains after a cost, rounded up.
 
         >>> Budget(steps=100).left(Cost(steps=61), share=0.5)
         Budget(steps=20, tokens=None)
@@ -71,8 +71,8 @@ class Cost:
     """Cost of a search: simulated steps, and tokens that the policy wrote in them.
 
     Attributes:
-        scored: tokens of listed commands that it read for their probabilities (`simulator.Listed`); no budget limits
-            them, because all of them are read in one pass.
+        scored: tokens of listed commands that the policy read for their probabilities (`simulator.Listed`); no budget
+            limits them, because they are all read in one pass.
         simulations: number of simulations, each from a restored state.
     """
 
@@ -134,7 +134,7 @@ class Value:
         return reward if self.outcome == "return" else 0.0
 
     def standing(self, won: bool, score: float) -> float:
-        """Return what a state counts without a critic."""
+        """Return the value of a state without a critic."""
         return {"score": score, "won": float(won), "return": 0.0}[self.outcome]
 
 
@@ -156,9 +156,9 @@ class Node:
         visits: number of finished simulations through this state.
         total: sum of their returns from this state.
         pending: number of running simulations through this state.
-        closed: nothing is left to try here.
+        closed: everything here has been tried.
         children: states that the search can expand; rollouts are not among them.
-        untried: listed replies that were not played yet, with their priors, most probable last; None: no list.
+        untried: listed replies that were not played yet, with their priors, the most probable last; None: no list.
         asked: number of replies that were requested from the policy here, or taken from the list.
         answered: texts of the replies that were played here.
     """
@@ -221,7 +221,7 @@ class Node:
 
     @property
     def path(self) -> list[Node]:
-        """The states from the root to here, the root left out: one per step."""
+        """The states from the root to here, without the root: one per step."""
         steps = []
         node = self
         while node.parent is not None:
@@ -362,14 +362,14 @@ class Tree(ABC):
         self.settle(simulation.start)
 
     def settle(self, node: Node) -> None:
-        """Close a state and its ancestors if nothing is left to try there."""
+        """Close a state, and its ancestors, if everything there has been tried."""
         at: Node | None = node
         while at is not None and self.exhausted(at):
             at.closed = True
             at = at.parent
 
     def exhausted(self, node: Node) -> bool:
-        """Return whether nothing is left to try in a state and after it."""
+        """Return whether everything in a state and after it has been tried."""
         return False
 
     def gain(self, node: Node, gain: float) -> float:

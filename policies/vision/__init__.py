@@ -1,4 +1,4 @@
-"""Policies that see: vision-language models, the pictures that their prompts name, and PNG files."""
+"""Vision-language policies, the pictures in their prompts, and PNG files."""
 
 from __future__ import annotations
 

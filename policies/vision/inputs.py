@@ -1,7 +1,7 @@
-"""What a vision-language model is given for prompts that name pictures: placeholders, pixels, and positions in 3 axes.
+"""Inputs of a vision-language model for prompts with pictures: placeholders, pixels, and positions on 3 axes.
 
-A hook before the model's forward pass does it. Positions are computed for whole sequences and continued by
-`policies.decode.cache`: the models' own offset (`rope_deltas`) would be another batch's.
+A hook before the model's forward pass inserts them. Positions are computed for whole sequences, and
+`policies.decode.cache` continues them: the models' own offset (`rope_deltas`) would be that of another batch.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Ints = NDArray[np.int64]
 
 
 class PictureInputs:
-    """Gives a model what it reads in the place of the pictures that prompts name."""
+    """Replaces the picture numbers in a model's prompts by placeholders and pixels."""
 
     def __init__(self, pictures: PictureStore, config: Any) -> None:
         self.pictures = pictures
         self._placeholder = config.image_token_id
-        # A model may write these, and a text may hold them, without a picture: the model would look for its pixels.
+        # A model or a text may contain these tokens without a picture; the model would then look for missing pixels.
         self._reserved = torch.tensor([config.image_token_id, config.video_token_id])
         self._instead = config.vision_end_token_id
 
@@ -35,10 +35,10 @@ class PictureInputs:
         return self
 
     def attach(self, model: nn.Module) -> None:
-        """Let a model read prompts that name pictures; its weights and files stay as they are.
+        """Let a model read prompts with pictures; its weights and files do not change.
 
         Raises:
-            ValueError: it reads those of another store.
+            ValueError: the model already reads the pictures of another store.
         """
         there = pictures_of(model)
         if there is None:
@@ -51,9 +51,9 @@ class PictureInputs:
             )
 
     def shifts(self, ids: Tensor) -> Tensor:
-        """Return int64 (n,): what the position of the tokens behind all pictures of a row is ahead of their place.
+        """Return int64 (n,): the position of a token behind all pictures of its row, minus its index in the row.
 
-        At most 0: a picture of 3 x 3 placeholders takes up 3 positions.
+        At most 0: a picture of 3 x 3 placeholders takes up only 3 positions.
         """
         rows = []
         for row in ids.cpu().numpy():
@@ -68,7 +68,7 @@ class PictureInputs:
         types = (ids >= FIRST_PICTURE).long()
         words = ids.masked_fill(torch.isin(ids, self._reserved.to(ids.device)), self._instead)
         made: dict[str, Any] = {**given, "input_ids": words, "mm_token_type_ids": types}
-        if cache is not None and cache.get_seq_length():  # text continues at the given positions
+        if cache is not None and cache.get_seq_length():  # a cached decode step: text only, at the given positions
             if places is not None:
                 made["position_ids"] = places.expand(3, *places.shape)
             return made
@@ -92,14 +92,14 @@ class PictureInputs:
 
 def _see(model: nn.Module, arguments: tuple[Any, ...], given: dict[str, Any]) -> tuple[tuple[Any, ...], Any] | None:
     inputs = pictures_of(model)
-    # Types that are there already: an adapter around this model has been here.
+    # If the types are given, this hook already ran on an adapter around this model.
     if inputs is None or "mm_token_type_ids" in given or "input_ids" not in given:
         return None
     return arguments, inputs.read(given)
 
 
 def picture_runs(ids: Ints) -> list[tuple[int, int]]:
-    """Return first place and end of each picture in a row of ids, (S,).
+    """Return start and end of each picture in a row of ids, (S,).
 
     >>> picture_runs(np.array([5, FIRST_PICTURE, FIRST_PICTURE + 3, 6, FIRST_PICTURE]))
     [(1, 3), (4, 5)]
@@ -112,15 +112,15 @@ def picture_runs(ids: Ints) -> list[tuple[int, int]]:
 def rotary_positions(ids: Ints, depths: Ints, shape: Callable[[Prompt], tuple[int, int]]) -> Ints:
     """Return the positions of tokens in time, height and width.
 
-    A word takes up one position, the same on all axes. A picture of h x w placeholders stands still in time, counts its
-    rows and columns on the two other axes, and what follows begins max(h, w) positions behind its first one (M-RoPE,
+    A word takes up one position, the same on all axes. A picture of h x w placeholders has one position in time, and
+    those of its rows and columns on the two other axes; the next token is max(h, w) positions behind its first (M-RoPE,
     "Qwen2-VL: Enhancing Vision-Language Model's Perception of the World at Any Resolution", 2024, section 2.1).
 
     Args:
-        ids: (n, S), with the numbers of pictures.
-        depths: (n, S), how many tokens stand before each one in its own sequence: rows may hold several sequences, one
+        ids: (n, S), with the pictures' numbers.
+        depths: (n, S), the number of tokens before each one in its own sequence: rows may hold several sequences, one
             behind the other, or trees of them in depth-first order (`policies.scoring.prefix_tree`).
-        shape: of the picture that a run of numbers names, in placeholders.
+        shape: returns the picture's shape in placeholders for a run of numbers.
 
     Returns:
         int64 (3, n, S).

@@ -1,6 +1,6 @@
-"""Policies that see: vision-language models that read the pictures of chat messages.
+"""Vision-language policies: models that read the pictures of chat messages.
 
-Messages may hold pictures, as `wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed.
+Messages may contain pictures, as `wrappers.prompt` and `wrappers.transcript` write them. torchvision is not needed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class VisionPolicy(HuggingFacePolicy):
     Args:
         model: of the Qwen2.5-VL or Qwen3-VL architecture.
         processor: its image processor, such as one from `image_processor`; it determines the size of pictures.
-        pictures: those that are known already, to share them with another policy; None: those of another policy over
-            this model, else none.
-        sampler: None: the loop of `policies.decode.loop`. Engines are refused: they would need the pictures, too.
+        pictures: a store shared with another policy; None: the store of another policy over this model, else an empty
+            one.
+        sampler: None: the loop of `policies.decode.loop`. Engines are refused, because they do not receive pictures.
 
     Raises:
         TypeError: the model is of another architecture.
-        ValueError: model and image processor cut pictures into other patches; the pictures are another processor's, or
-            others than the model reads already; or a sampler is given.
+        ValueError: model and image processor cut pictures into different patches; `pictures` belongs to another
+            processor, or the model already reads another store; or a sampler is given.
         ImportError: the release of transformers is too old.
     """
 
@@ -121,7 +121,7 @@ class VisionPolicy(HuggingFacePolicy):
 
 
 def load_policy(path: str | Path, *, download: bool = False, **options: Any) -> HuggingFacePolicy:
-    """Read a model's folder as a policy that sees where it is one of a model that sees, else as one that reads.
+    """Load a vision-language policy if the model reads pictures, else a `HuggingFacePolicy`.
 
     Args:
         path: a folder, or a model name on the Hugging Face Hub.
@@ -133,12 +133,12 @@ def load_policy(path: str | Path, *, download: bool = False, **options: Any) -> 
 
 
 def sees(path: str | Path, *, download: bool = False, base: str | Path | None = None) -> bool:
-    """Return whether a model reads pictures; False where there is no model that could be asked.
+    """Return whether a model reads pictures; False if there is no such model.
 
     Args:
         path: a folder, or a model name on the Hugging Face Hub.
         download: fetch the config when `path`, or an adapter's base, is a name that is not in the local cache.
-        base: where an adapter's base is; None: where it was when the adapter was saved.
+        base: path of an adapter's base; None: the path at which it was when the adapter was saved.
     """
     try:
         folder = Path(_seeing(path, base))
@@ -171,7 +171,7 @@ def image_processor(**options: Any) -> Any:
 
     Args:
         **options: such as `size={"shortest_edge": 3136, "longest_edge": 1003520}`, the fewest and the most pixels of a
-            picture as it is shown, `patch_size` and `merge_size`.
+            picture after resizing, `patch_size` and `merge_size`.
     """
     return _processor_class()(**options)
 
@@ -179,7 +179,7 @@ def image_processor(**options: Any) -> Any:
 def _processor_class() -> Any:
     import transformers
 
-    # Of releases that have one for torchvision, too, the other one.
+    # Some releases have two; take the one that does not need torchvision.
     return getattr(transformers, "Qwen2VLImageProcessorPil", None) or transformers.Qwen2VLImageProcessor
 
 
@@ -191,15 +191,15 @@ def _check(model: Any, processor: Any) -> None:
     if "mm_token_type_ids" not in inspect.signature(under.forward).parameters:
         raise ImportError(f"this release of transformers is too old for pictures: {install('vision')}")
     seen = under.config.vision_config
-    for name, theirs in (("patch_size", seen.patch_size), ("merge_size", seen.spatial_merge_size)):
-        if getattr(processor, name) != theirs:
+    for name, expected in (("patch_size", seen.patch_size), ("merge_size", seen.spatial_merge_size)):
+        if getattr(processor, name) != expected:
             raise ValueError(
-                f"the image processor has {name}={getattr(processor, name)}, the model was made for {theirs}"
+                f"the image processor has {name}={getattr(processor, name)}, the model was made for {expected}"
             )
 
 
 class PicturePromptEncoder(PromptEncoder):
-    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it."""
+    """Renders observations with pictures: a picture is written as its numbers between two frame tokens."""
 
     def __init__(self, pictures: PictureStore, frame: Sequence[str], **given: Any) -> None:
         super().__init__(**given)
@@ -213,18 +213,18 @@ class PicturePromptEncoder(PromptEncoder):
         """Return the token ids of one observation.
 
         Raises:
-            TypeError: it is neither a text nor messages, a part of one is neither text nor picture, or a picture is no
-                uint8 array (height, width, 3).
+            TypeError: it is neither text nor messages, a part of a message is neither text nor picture, or a picture is
+                no uint8 array (height, width, 3).
         """
         if isinstance(observation, str):
             return super().__call__(observation)
         try:
-            told = [{"role": each["role"], "content": self._told(each["content"])} for each in observation]
+            messages = [{"role": each["role"], "content": self._content(each["content"])} for each in observation]
         except (KeyError, IndexError):
-            told = observation  # the error is that of any other observation
-        return super().__call__(told)
+            messages = observation  # raises the usual error for a wrong observation
+        return super().__call__(messages)
 
-    def _told(self, content: Any) -> Any:
+    def _content(self, content: Any) -> Any:
         if not isinstance(content, list):
             return content
         return "".join(map(self._part, content))
@@ -239,7 +239,7 @@ class PicturePromptEncoder(PromptEncoder):
 
     def _tokens(self, text: str, special: bool = False) -> Prompt:
         ids: list[int] = []
-        # Texts and names take turns; a name that is no picture's is text like any other.
+        # Texts and names alternate; a name that belongs to no picture is ordinary text.
         for place, piece in enumerate(self._named.split(text)):
             picture = self._pictures.named(piece) if place % 2 else None
             if picture is None:

@@ -1,10 +1,10 @@
-"""Pictures in prompts: numbers in the place of tokens that say which picture stands there, and the pictures themselves.
+"""Store of the pictures in prompts: a prompt holds numbers that identify a picture, the store holds the picture.
 
     text     <vision_start> [picture 5f3a...] <vision_end> Boxes on targets: 0 of 1.
     prompt   9  2891336453 3560026116 2231369321 4120385172  10  37 12 ...
 
-A picture's placeholders are numbers above all tokens, made from its pixels, so that whatever compares, joins or keeps
-prompts by their ids distinguishes pictures. `policies.vision.inputs` turns them into placeholders and pixels.
+A picture's numbers are above all token ids and computed from its pixels, so code that compares or stores prompts by
+their ids distinguishes pictures. `policies.vision.inputs` turns them into placeholders and pixels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agentgym.outside.files import write_file
 from policies.prompts import FIRST_PICTURE, Prompt
 from policies.vision import picture_of, png
 
-# Bytes of PNG files that are kept in memory, and of what the model reads; the oldest go first.
+# Bytes of PNG files and of patches that are kept in memory; the oldest are dropped first.
 _MOST_FILES = 2**30
 _MOST_PATCHES = 2**28
 T = TypeVar("T")
@@ -34,7 +34,7 @@ _FILE = re.compile(r"([0-9a-f]{32})-(\d+)x(\d+)\.png")
 
 
 class Picture(NamedTuple):
-    """A known picture: 128 bits of the hash of its pixels and shape, and placeholders in a column and in a row."""
+    """A stored picture: 128 bits of the hash of its pixels and shape, and placeholders in a column and in a row."""
 
     name: str
     height: int
@@ -71,15 +71,15 @@ class _Recent(UserDict[Any, T]):
 
 
 class PictureStore:
-    """The pictures that prompts name; several threads may use it.
+    """The pictures that prompts name; safe for several threads.
 
-    Kept are the latest pictures as PNG files, a gibibyte, and the patches of the latest ones, a quarter of one; with a
-    folder the names of all. Copies are the same store; pickled, it keeps processor, folder and names.
+    It keeps the latest pictures: 1 GiB of PNG files and 0.25 GiB of patches; with a folder, also the names of all
+    pictures. A copy is the same store; a pickle holds processor, folder and names.
 
     Args:
         processor: makes a picture into patches, as `transformers.Qwen2VLImageProcessor` does.
-        folder: where the pictures are written, too: a run that is resumed finds those of its checkpoint again.
-            None: what is forgotten is gone.
+        folder: pictures are also written here, so that a resumed run finds those of its checkpoint. None: dropped
+            pictures are lost.
     """
 
     def __init__(self, processor: Any, folder: str | Path | None = None) -> None:
@@ -109,7 +109,7 @@ class PictureStore:
         return self
 
     def keep_in(self, folder: str | Path) -> None:
-        """Read the pictures of a folder, and write all that come there."""
+        """Read the pictures of a folder, and write all later ones to it."""
         with self._lock:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -120,14 +120,14 @@ class PictureStore:
                 self._write(self._names[name], file)
 
     def add(self, picture: NDArray[np.uint8]) -> Picture:
-        """Return how a picture is named, and know it from now on.
+        """Store a picture and return its name and shape in placeholders.
 
         Args:
             picture: uint8 (height, width, 3).
 
         Raises:
             TypeError: it is something else.
-            ValueError: its ids are those of another picture, which happens to pictures of one or two placeholders.
+            ValueError: another picture has the same ids, which happens to pictures of one or two placeholders.
         """
         if not isinstance(picture, np.ndarray) or picture.dtype != np.uint8 or picture.shape[2:] != (3,):
             what = f"{picture.dtype} {picture.shape}" if isinstance(picture, np.ndarray) else f"{picture!r:.80}"
@@ -152,14 +152,14 @@ class PictureStore:
             return known
 
     def named(self, name: str) -> Picture | None:
-        """Return the picture of a name, None where there is none."""
+        """Return the picture of a name, or None."""
         return self._names.get(name)
 
     def of(self, ids: Iterable[int]) -> Picture:
         """Return the picture that a run of ids names.
 
         Raises:
-            KeyError: it is not known here.
+            KeyError: it is not in the store.
         """
         run = tuple(ids)
         found = self._runs.get(_key(run))
@@ -189,11 +189,11 @@ class PictureStore:
         return picture_of(file)
 
     def patches(self, picture: Picture) -> Tensor:
-        """Return what the model reads of a picture: float32 (patches, numbers of a patch).
+        """Return a picture's patches: float32 (patches, values of a patch).
 
         Raises:
             KeyError: it was forgotten.
-            ValueError: it was shown in another size, by another image processor.
+            ValueError: another image processor resized it to another shape.
         """
         with self._lock:
             found = self._patches.get(picture)

@@ -37,20 +37,20 @@ def tiny_vision_policy(
 ) -> VisionPolicy:
     """Build an untrained policy of the Qwen2.5-VL or Qwen3-VL architecture with its own tokenizer.
 
-    As `policies.tiny.tiny_policy`, whose arguments the rest are, it answers with one token.
+    Like `policies.tiny.tiny_policy`, whose other arguments it takes, it answers with one token.
 
     Args:
         texts: examples of what the policy will read, see `policies.tiny.tiny_tokenizer`.
-        seed: of the weights; the global torch generator is left as it was.
-        merge: patches of the side of a square that becomes one placeholder; 2 in published models.
+        seed: of the weights; the global torch generator does not change.
+        merge: side, in patches, of the square that becomes one placeholder; 2 in published models.
         width: of the residual streams of language model and vision tower.
         kv_heads: key-value heads of the language model.
         mlp: hidden units of a block's feed-forward part, in both.
-        rope_base: base of the language model's rotary angles; 4 separates the few rows and columns of a small board,
-            100, as for texts, hardly does.
+        rope_base: base of the language model's rotary angles; 4 separates the few rows and columns of a small board;
+            100, the default for texts, hardly does.
         prefix: put before every reply, see `policies.huggingface.Settings`.
-        max_new_tokens: length limit of what the model itself writes.
-        **settings: further arguments of `policies.vision.policy.VisionPolicy`.
+        max_new_tokens: most tokens that the model writes. **settings: further arguments of
+        `policies.vision.policy.VisionPolicy`.
     """
     import transformers
 
@@ -68,7 +68,7 @@ def tiny_vision_policy(
         "num_key_value_heads": kv_heads,
         "head_dim": width // heads,
         "max_position_embeddings": positions,
-        # How many of a head's angles turn with time (a board has none), height and width.
+        # Numbers of a head's angles that encode time (a board has none), height and width.
         "rope_parameters": {
             "rope_type": "default", "rope_theta": rope_base, "mrope_section": [half - 2 * side, side, side],
         },

@@ -17,7 +17,6 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
@@ -93,8 +92,7 @@ def test_collect_gives_every_sub_environment_its_own_task_and_leaves_finished_on
     assert table.groups[2].startswith("seed=")
     assert (table.n_trajectories, np.bincount(table.trajectory_group).tolist()) == (12, [4, 4, 4])
     first = [trajectory.steps[0].state for trajectory in table.to_trajectories()]
-    assert first[:8] == ["step 1"] * 4 + ["step 3"] * 4
-    assert len(set(first[8:])) == 1
+    assert (first[:8], len(set(first[8:]))) == (["step 1"] * 4 + ["step 3"] * 4, 1)
     assert table.valid.all()
     for trajectory in table.to_trajectories():
         assert trajectory.steps[-1].next_state == ("step 4 [success]" if trajectory.won else "step 0 [failure]")
@@ -118,8 +116,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
     ours = VectorReplyParser(gym.make_vec(env_id, num_envs=3, autoreset_mode="Disabled"))
     expected = collect(ours, RandomPolicy(), tasks=tasks, group_size=2, seed=3)
     inner = stock(kind, partial(gym.make, env_id), 3)
-    found = collect(VectorReplyParser(inner), RandomPolicy(), tasks=tasks, group_size=2, seed=3)
-    assert same(found, expected)
+    assert same(collect(VectorReplyParser(inner), RandomPolicy(), tasks=tasks, group_size=2, seed=3), expected)
     inner.close()
 
 
@@ -127,8 +124,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_infos_and_ends_are_those_of_our_vector_form(kind: str, mode: AutoresetMode) -> None:
     ours = CorridorVectorEnv(3, max_episode_steps=5, autoreset_mode=mode)
-    inner = stock(kind, partial(limited, CorridorEnv, 5), 3, mode)
-    envs = adapt(inner)
+    envs = adapt(stock(kind, partial(limited, CorridorEnv, 5), 3, mode))
     assert envs.instructions == CorridorEnv.instructions
     rng = np.random.default_rng(0)
     seeds = [4, 5, 6]
@@ -172,9 +168,7 @@ def test_success_may_be_any_kind_of_flag(to_success: Any) -> None:
     envs = adapt(SyncVectorEnv([partial(Stairs, to_success)] * 2, autoreset_mode=DISABLED))
     envs.reset(options={"start": 3})
     infos = envs.step(["up", "down"])[4]
-    assert infos["won"].dtype == np.bool_
-    assert infos["won"].tolist() == [True, False]
-    assert infos["score"].tolist() == [1.0, 0.0]
+    assert (infos["won"].dtype, infos["won"].tolist(), infos["score"].tolist()) == (np.bool_, [True, False], [1.0, 0.0])
 
 
 def test_without_a_word_about_success_the_error_says_what_to_pass() -> None:
@@ -232,8 +226,7 @@ def test_it_pickles_in_the_middle_of_an_episode(make: Any) -> None:
     n = envs.num_envs
     envs.reset(options={"start": 2})
     envs.step(["up"] * n)
-    copy = pickle.loads(pickle.dumps(envs))
-    assert readable(copy.step(["up"] * n)[4]) == readable(envs.step(["up"] * n)[4])
+    assert readable(pickle.loads(pickle.dumps(envs)).step(["up"] * n)[4]) == readable(envs.step(["up"] * n)[4])
 
 
 def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_reset() -> None:
@@ -242,8 +235,7 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
     def names(**arguments: Any) -> list[str]:
         return envs.reset(**arguments)[1]["task_id"].tolist()
 
-    assert names() == ["reset=1"] * 3
-    assert names(seed=5) == ["seed=5", "seed=6", "seed=7"]
+    assert (names(), names(seed=5)) == (["reset=1"] * 3, ["seed=5", "seed=6", "seed=7"])
     assert names(seed=5, options={"split": "train"}) == [f"split=train, seed={seed}" for seed in (5, 6, 7)]
     assert names(seed=5, options={"split": "train", "index": 2}) == ["index=2, split=train"] * 3
     assert names(options=[{"task_id": "a"}, {"start": 1}, {"start": None}]) == ["a", "start=1", "reset=5"]
@@ -318,10 +310,8 @@ def test_keys_that_not_all_have_come_with_a_mask() -> None:
     assert columns["a"].tolist() == [1, 2, 3.5]
     assert "_a" not in columns
     assert (columns["b"].dtype, columns["b"].tolist()) == (np.float64, [0.5, 0.0, 2.0])
-    assert columns["_b"].tolist() == [True, False, True]
-    assert columns["d"].tolist() == [2**63, None, 1]
-    assert columns["c"].tolist() == [None, None, ("x", "y")]
-    assert columns["_c"].tolist() == [False, False, True]
+    assert (columns["_b"].tolist(), columns["d"].tolist()) == ([True, False, True], [2**63, None, 1])
+    assert (columns["c"].tolist(), columns["_c"].tolist()) == ([None, None, ("x", "y")], [False, False, True])
     assert "admissible_actions" not in columns
 
 
@@ -339,8 +329,7 @@ def test_wrappers_credit_and_block_commands_of_stock_environments() -> None:
         inner = stock(kind, make, 1)
         envs = VectorReplyParser(inner)
         envs.reset(seed=0)
-        infos = envs.step(["<search>who</search>"])[4]
-        assert infos["command"].tolist() == ["<search>who</search>"]
+        assert envs.step(["<search>who</search>"])[4]["command"].tolist() == ["<search>who</search>"]
         inner.close()
 
 
@@ -445,8 +434,7 @@ def test_our_environments_branch_in_processes_and_in_wrappers() -> None:
     envs.reset(seed=0, options=[{"index": 2}, {"index": 1}])
     envs.step(["<action>right</action>", "<action>jump</action>"])
     messages, infos = envs.fork(0, 1, seeds=3)
-    assert messages[0] == messages[1]
-    assert infos["command"].tolist() == ["right", "right"]
+    assert (messages[0], infos["command"].tolist()) == (messages[1], ["right", "right"])
     *_, rewards, terminated, _, _ = envs.step(["<action>right</action>"] * 2)
     assert (rewards.tolist(), terminated.tolist()) == ([1.0, 1.0], [True, True])
     envs.close()

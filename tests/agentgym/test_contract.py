@@ -105,7 +105,7 @@ def test_an_option_that_is_none_is_not_given(env_id: str) -> None:
     assert env.reset(options={"task_id": task_id, **dict.fromkeys(others)})[1]["task_id"] == task_id
 
 
-def test_indices_and_ids_may_be_of_numpy(env_id: str) -> None:
+def test_an_index_may_be_of_numpy_and_one_that_is_none_is_refused(env_id: str) -> None:
     env = gym.make(env_id)
     expected = env.reset(seed=0, options={"index": 2})[1]["task_id"]
     for index in (np.int64(2), np.int8(2), np.uint64(2)):
@@ -113,9 +113,6 @@ def test_indices_and_ids_may_be_of_numpy(env_id: str) -> None:
     info = env.reset(seed=0, options={"task_id": np.str_(expected)})[1]
     assert info["task_id"] == expected
     assert type(info["task_id"]) is str
-
-
-def test_an_index_that_is_none_is_refused(env_id: str) -> None:
     env = gym.make(env_id)
     for index in (-1, np.int64(-1), 1.0, np.float64(0), True, np.True_, "0", [0], np.array([0]), (), b"0"):
         with pytest.raises(ValueError, match="option 'index' must be an integer of at least 0"):
@@ -129,15 +126,12 @@ def test_the_number_of_tasks_is_where_indices_end(env_id: str) -> None:
         check_indices(env, split)
 
 
-def test_a_task_id_that_is_none_is_refused(env_id: str) -> None:
+def test_a_task_id_that_is_none_and_two_ways_to_name_a_task_are_refused(env_id: str) -> None:
     env = gym.make(env_id)
     for task_id in ("", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True):
         with pytest.raises(ValueError, match="task") as caught:
             env.reset(seed=0, options={"task_id": task_id})
         assert len(str(caught.value)) < 15_000, task_id
-
-
-def test_two_ways_to_name_a_task_exclude_each_other(env_id: str) -> None:
     env = gym.make(env_id)
     task_id = env.reset(seed=0)[1]["task_id"]
     refuses(ValueError, "name the task in more than one way", env.reset, options={"task_id": task_id, "index": 0})
@@ -170,8 +164,7 @@ def compare_with_singles(env_id: str, mode: AutoresetMode, form: dict[str, Any])
             for _, info in rows
         ]
         batch, rewards, terminated, truncated, infos = envs.step(actions)
-        expected_columns = info_columns(envs.unwrapped._infos)
-        for name, column in expected_columns.items():
+        for name, column in info_columns(envs.unwrapped._infos).items():
             assert (infos[name].dtype, infos[name].tolist()) == (column.dtype, column.tolist()), name
         for i, env in enumerate(singles):
             if over[i] and mode is AutoresetMode.DISABLED:
@@ -328,15 +321,12 @@ def test_expert_wins(env_id: str) -> None:
     assert infos["won"].all()
 
 
-def test_wrong_options_are_explained(env_id: str) -> None:
+def test_wrong_options_and_unknown_arguments_are_explained(env_id: str) -> None:
     env = gym.make(env_id)
     refuses(ValueError, "did you mean 'split'", env.reset, options={"spilt": "train"})
     refuses(ValueError, "train", env.reset, options={"split": "trian"})
     refuses(ValueError, "task", env.reset, options={"task_id": "no/such/task/7"})
     refuses(ValueError, "render_mode", lambda: type(env.unwrapped)(render_mode="hologram"))
-
-
-def test_an_unknown_argument_is_named_with_the_one_meant(env_id: str) -> None:
     for make in (gym.make, gym.make_vec):
         refuses(TypeError, r"unknown argument 'foo'; known: .*'expert', 'render_mode'", make, env_id, foo=1)
         refuses(TypeError, r"unknown argument 'spilt'; .*did you mean 'split'", make, env_id, spilt="train")

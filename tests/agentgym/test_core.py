@@ -27,6 +27,7 @@ from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles
 from tests.agentgym.sotopia.support import FOLDER, needs_data
 from tests.agentgym.webshop.official_files import write_files
+from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.refusals import refuses
 
@@ -129,8 +130,7 @@ def test_an_environment_may_cut_its_episode_itself() -> None:
 def test_names_and_numbers_are_checked() -> None:
     known = {"ghosts": "taken things are gone", "look": "it lists the room"}
     assert check_repairs("all", known) == check_repairs(["all"], known) == check_repairs(("all", "look"), known)
-    assert check_repairs("all", known) == {"ghosts", "look"}
-    assert check_repairs("look", known) == {"look"}
+    assert (check_repairs("all", known), check_repairs("look", known)) == ({"ghosts", "look"}, {"look"})
     for wrong in (None, 3, [["look"]], [None]):
         refuses(ValueError, r"unknown repair .*known: 'all', 'ghosts'", check_repairs, wrong, known)
     refuses(ValueError, "did you mean 'ghosts'", check_repairs, ["ghost"], known)
@@ -143,16 +143,13 @@ def test_names_and_numbers_are_checked() -> None:
         refuses(ValueError, "index must be an integer of at least 0", whole, "index", wrong, 0)
     for wrong in (True, -0.1, 1.1, float("nan"), "1", None):
         refuses(ValueError, "rate must be a share", real, "rate", wrong, 0, 1, expected="a share")
-    assert keywords_of(Last) == ["shown", "size", "colour"]
-    assert keywords_of(Middle) == ["size", "colour"]
+    assert (keywords_of(Last), keywords_of(Middle)) == (["shown", "size", "colour"], ["size", "colour"])
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ("learning_rat", "learning_rate"), ("lr", "learning_rate"), ("Groups", "groups"), ("clip", "clip_low"),
-        ("resample", "resample_rounds"), ("", None), (3, None), ("kl", "kl"),
-    ],
+@cases(
+    "given, meant",
+    ("learning_rat", "learning_rate"), ("lr", "learning_rate"), ("Groups", "groups"), ("clip", "clip_low"),
+    ("resample", "resample_rounds"), ("", None), (3, None), ("kl", "kl"),
 )  # fmt: skip
 def test_the_nearest_name_is_by_spelling_initials_or_word(given: object, meant: str | None) -> None:
     names = ("learning_rate", "groups", "group_size", "clip_low", "clip_high", "resample_rounds", "kl")
@@ -198,19 +195,17 @@ def chosen(options: dict, seed: int = 0, split: str = "train") -> str:
     return choose(Five(), split, options, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"index": 1}, "b"),
-        ({"index": np.int64(1)}, "b"),
-        ({"index": np.uint8(2)}, "c"),
-        ({"split": "test", "index": 0}, "d"),
-        ({"split": np.str_("test"), "index": 0}, "d"),
-        ({"task_id": "e"}, "e"),
-        ({"task_id": np.str_("e"), "split": "test"}, "e"),
-        ({"task_id": None, "index": 1}, "b"),
-        ({"task_id": "e", "index": None, "split": None}, "e"),
-    ],
+@cases(
+    "options, expected",
+    ({"index": 1}, "b"),
+    ({"index": np.int64(1)}, "b"),
+    ({"index": np.uint8(2)}, "c"),
+    ({"split": "test", "index": 0}, "d"),
+    ({"split": np.str_("test"), "index": 0}, "d"),
+    ({"task_id": "e"}, "e"),
+    ({"task_id": np.str_("e"), "split": "test"}, "e"),
+    ({"task_id": None, "index": 1}, "b"),
+    ({"task_id": "e", "index": None, "split": None}, "e"),
 )
 def test_a_task_is_named_by_index_or_id_and_none_is_not_given(options: dict, expected: str) -> None:
     assert chosen(options) == expected
@@ -225,30 +220,28 @@ def test_an_open_index_is_drawn_from_the_split() -> None:
     assert {chosen({"split": "test"}, seed) for seed in range(20)} == {"d", "e"}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "tset"}, "unknown split 'tset' of the five letters; .*did you mean 'test'"),
-        ({"split": 3}, "unknown split 3"),
-        ({"split": ["train"]}, "unknown split"),
-        ({"split": "empty"}, "split 'empty' of the five letters holds no task"),
-        (
-            {"split": "test", "index": 2},
-            "index 2 is out of range: split 'test' of the five letters has 2 tasks, use 0 to 1",
-        ),
-        ({"index": 10**30}, "is out of range"),
-        ({"index": -1}, "option 'index' must be an integer of at least 0, got -1"),
-        ({"index": 1.0}, "option 'index' must be an integer"),
-        ({"index": True}, "option 'index' must be an integer"),
-        ({"index": np.True_}, "option 'index' must be an integer"),
-        ({"index": np.array([1])}, "option 'index' must be an integer"),
-        ({"index": "1"}, "option 'index' must be an integer"),
-        ({"task_id": "z"}, "no task 'z' in any split"),
-        ({"task_id": "a", "split": "test"}, "no task 'a' in test"),
-        ({"task_id": 3}, "option 'task_id' must be a string, got 3"),
-        ({"task_id": "a", "index": 0}, r"\['index', 'task_id'\] name the task in more than one way"),
-        ({"task_id": "a", "kind": "x"}, "more than one way"),
-    ],
+@cases(
+    "options, message",
+    ({"split": "tset"}, "unknown split 'tset' of the five letters; .*did you mean 'test'"),
+    ({"split": 3}, "unknown split 3"),
+    ({"split": ["train"]}, "unknown split"),
+    ({"split": "empty"}, "split 'empty' of the five letters holds no task"),
+    (
+        {"split": "test", "index": 2},
+        "index 2 is out of range: split 'test' of the five letters has 2 tasks, use 0 to 1",
+    ),
+    ({"index": 10**30}, "is out of range"),
+    ({"index": -1}, "option 'index' must be an integer of at least 0, got -1"),
+    ({"index": 1.0}, "option 'index' must be an integer"),
+    ({"index": True}, "option 'index' must be an integer"),
+    ({"index": np.True_}, "option 'index' must be an integer"),
+    ({"index": np.array([1])}, "option 'index' must be an integer"),
+    ({"index": "1"}, "option 'index' must be an integer"),
+    ({"task_id": "z"}, "no task 'z' in any split"),
+    ({"task_id": "a", "split": "test"}, "no task 'a' in test"),
+    ({"task_id": 3}, "option 'task_id' must be a string, got 3"),
+    ({"task_id": "a", "index": 0}, r"\['index', 'task_id'\] name the task in more than one way"),
+    ({"task_id": "a", "kind": "x"}, "more than one way"),
 )
 def test_what_names_no_task_is_explained(options: dict, message: str) -> None:
     refuses(ValueError, message, chosen, options)
@@ -279,8 +272,7 @@ def test_a_file_of_one_level_is_played_whatever_its_split(made: str, expected: s
 
 def test_a_level_that_cannot_be_read_is_named_when_it_is_played(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("####\n#PP#\n####")
-    env = SokobanEnv(levels=tmp_path / "mine.txt")
-    assert "mine.txt, level starting at line 1" in refusal(env, {})
+    assert "mine.txt, level starting at line 1" in refusal(SokobanEnv(levels=tmp_path / "mine.txt"), {})
 
 
 @pytest.mark.parametrize("there", ["valid_seen", "valid_unseen"])

@@ -15,6 +15,7 @@ import pytest
 from agentgym.core import TextSpace
 from agentgym.play import main
 from agentgym.registry import ROWS
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +26,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
     def played(arguments: list[str], *typed: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
-        status = main(arguments)
-        return status, capsys.readouterr().out
+        return main(arguments), capsys.readouterr().out
 
     return played
 
@@ -75,8 +75,7 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
     assert status == 0
     first, one, _, undone, _, restored, two, _, _, back, *_ = boards(shown)
     assert one != first
-    assert undone == first
-    assert restored == one
+    assert (undone, restored) == (first, one)
     assert two != one
     assert back == two
     assert "this is the beginning" in shown
@@ -95,17 +94,15 @@ def test_a_colon_and_an_open_place(play) -> None:
     assert "Boxes on targets: 0 of 1.\n######\n" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["AgentRL/Alfworld-v0"], "unknown environment 'AgentRL/Alfworld-v0'; .*did you mean 'AgentRL/ALFWorld-v0'"),
-        (["sokobam"], "did you mean 'AgentRL/Sokoban-v0'"),
-        (["sokoban", "--split", "tset"], "unknown split 'tset' of .*did you mean 'test'"),
-        (["sokoban", "--index", "1000"], "index 1000 is out of range"),
-        (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
-        (["sokoban", "--set", "boxes"], "expected name=value"),
-        (["CartPole-v1"], "its observations are ndarray, not text"),
-    ],
+@cases(
+    "arguments, words",
+    (["AgentRL/Alfworld-v0"], "unknown environment 'AgentRL/Alfworld-v0'; .*did you mean 'AgentRL/ALFWorld-v0'"),
+    (["sokobam"], "did you mean 'AgentRL/Sokoban-v0'"),
+    (["sokoban", "--split", "tset"], "unknown split 'tset' of .*did you mean 'test'"),
+    (["sokoban", "--index", "1000"], "index 1000 is out of range"),
+    (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
+    (["sokoban", "--set", "boxes"], "expected name=value"),
+    (["CartPole-v1"], "its observations are ndarray, not text"),
 )
 def test_wrong_arguments_are_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -9,6 +9,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 
@@ -17,14 +18,10 @@ def test_autoreset_modes_by_hand() -> None:
     envs = CorridorVectorEnv(2, max_episode_steps=2)
     envs.reset(seed=0, options=[{"index": 3}, {"index": 2}])
     observations, rewards, terminated, truncated, infos = envs.step(["right", "left"])
-    assert terminated.tolist() == [True, False]
-    assert rewards.tolist() == [1.0, 0.0]
-    assert observations[1] == "cell 1"
+    assert (terminated.tolist(), rewards.tolist(), observations[1]) == ([True, False], [1.0, 0.0], "cell 1")
     assert observations[0] in ("cell 1", "cell 2", "cell 3")
-    assert infos["final_obs"].tolist() == ["cell 4", None]
-    assert infos["_final_info"].tolist() == [True, False]
-    assert infos["final_info"]["won"].tolist() == [True, False]
-    assert infos["won"].tolist() == [False, False]
+    assert (infos["final_obs"].tolist(), infos["_final_info"].tolist()) == (["cell 4", None], [True, False])
+    assert (infos["final_info"]["won"].tolist(), infos["won"].tolist()) == ([True, False], [False, False])
     # Sub-environment 1 reaches the limit of two steps in cell 2.
     *_, terminated, truncated, infos = envs.step(["jump", "right"])
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
@@ -42,8 +39,7 @@ def test_autoreset_modes_by_hand() -> None:
     assert observations == ("cell 0", "cell 2")
     assert (rewards.tolist(), terminated.tolist()) == ([0.0, 0.0], [True, False])
     assert infos["state_key"].tolist() == ["0", "2"]
-    mask = np.array([True, False])
-    observations, _ = envs.reset(options={"reset_mask": mask, "per_env": [{"index": 3}, None]})
+    observations, _ = envs.reset(options={"reset_mask": np.array([True, False]), "per_env": [{"index": 3}, None]})
     assert observations == ("cell 3", "cell 2")
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
 
@@ -135,8 +131,7 @@ def test_columns_stock_wrappers_and_snapshots() -> None:
     envs.reset(seed=0, options={"index": 2})
     envs.step(["right", "left"])
     *_, infos = envs.step(["right", "right"])
-    assert infos[0]["episode"]["r"] == 1.0
-    assert infos[0]["episode"]["l"] == 2
+    assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (1.0, 2)
     assert infos[0]["final_info"]["won"] is np.True_
     assert infos[0]["final_info"]["state_key"] == "4"
     assert "episode" not in infos[1]
@@ -155,15 +150,13 @@ def test_columns_stock_wrappers_and_snapshots() -> None:
     assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_envs": 0}, "num_envs must be"),
-        ({"num_envs": 1.0}, "num_envs must be"),
-        ({"max_episode_steps": 0}, "max_episode_steps must be"),
-        ({"max_episode_steps": 2.5}, "max_episode_steps must be"),
-        ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
-    ],
+@cases(
+    "arguments, message",
+    ({"num_envs": 0}, "num_envs must be"),
+    ({"num_envs": 1.0}, "num_envs must be"),
+    ({"max_episode_steps": 0}, "max_episode_steps must be"),
+    ({"max_episode_steps": 2.5}, "max_episode_steps must be"),
+    ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
 )
 def test_constructor_errors(arguments: dict, message: str) -> None:
     refuses(ValueError, message, CorridorVectorEnv, **arguments)
@@ -211,12 +204,10 @@ def test_wrong_use_is_explained_and_moves_nothing() -> None:
     envs.reset(options=np.array([{"index": 2}, None]))
 
 
-@pytest.mark.parametrize(
+@cases(
     "batch",
-    [
-        {"left", "right"}, {"left": 0, "right": 1}, {"left": 0, "right": 1}.keys(), b"ab", 3, None,
-        iter(["left", "left"]),
-    ],
+    {"left", "right"}, {"left": 0, "right": 1}, {"left": 0, "right": 1}.keys(), b"ab", 3, None,
+    iter(["left", "left"]),
     ids=lambda batch: type(batch).__name__,
 )  # fmt: skip
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:

@@ -3,8 +3,6 @@
 Source is every Python file of the five folders. A line is a line of the file, blank ones and comments included.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import dataclasses

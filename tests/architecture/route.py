@@ -5,8 +5,6 @@ credit needs the state graph. Counted is the second iteration: what is done once
 the functions of the five folders; a lambda, a comprehension or a class body counts as its function.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from agentgym.registry import ROWS
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
@@ -58,18 +57,16 @@ def broken_arrows(folder: str, source: str) -> set[str]:
     return outside - others
 
 
-@pytest.mark.parametrize(
-    ("folder", "source", "broken"),
-    [
-        ("agentgym", "import numpy as np, json\nfrom gymnasium import spaces", set()),
-        ("agentgym", "def f():\n    import torch.nn", {"torch"}),
-        ("agentgym", "from wrappers.reply import parse_reply", {"wrappers"}),
-        ("wrappers", "from agentgym.core import TextEnv\nimport policies", {"policies"}),
-        ("wrappers/serving", "import fastapi, wrappers.reply\nimport policies", {"policies"}),
-        ("policies", "import torch, agentgym\nfrom baselines import trainer", {"baselines"}),
-        ("baselines", "import benchmarks.run, wrappers, policies, torch", {"benchmarks"}),
-        ("benchmarks", "import tests.corridor, baselines", {"tests"}),
-    ],
+@cases(
+    "folder, source, broken",
+    ("agentgym", "import numpy as np, json\nfrom gymnasium import spaces", set()),
+    ("agentgym", "def f():\n    import torch.nn", {"torch"}),
+    ("agentgym", "from wrappers.reply import parse_reply", {"wrappers"}),
+    ("wrappers", "from agentgym.core import TextEnv\nimport policies", {"policies"}),
+    ("wrappers/serving", "import fastapi, wrappers.reply\nimport policies", {"policies"}),
+    ("policies", "import torch, agentgym\nfrom baselines import trainer", {"baselines"}),
+    ("baselines", "import benchmarks.run, wrappers, policies, torch", {"benchmarks"}),
+    ("benchmarks", "import tests.corridor, baselines", {"tests"}),
 )
 def test_the_rule_itself(folder: str, source: str, broken: set[str]) -> None:
     assert broken_arrows(folder, source) == broken
@@ -88,16 +85,14 @@ def test_every_folder_has_sources_and_is_typed() -> None:
     assert all((ROOT / folder / "py.typed").exists() for folder in FOLDERS)
 
 
-@pytest.mark.parametrize(
-    ("statement", "absent"),
-    [
-        (
-            "import agentgym",
-            ["torch", "ray", "pettingzoo", "scipy", "tantivy", "transformers", "matplotlib", "aiohttp", "pandas"],
-        ),
-        ("import wrappers", ["torch", "ray", "pettingzoo", "transformers", "sentence_transformers", "matplotlib"]),
-        ("import policies, baselines, benchmarks", ["torch", "ray", "transformers", "matplotlib"]),
-    ],
+@cases(
+    "statement, absent",
+    (
+        "import agentgym",
+        ["torch", "ray", "pettingzoo", "scipy", "tantivy", "transformers", "matplotlib", "aiohttp", "pandas"],
+    ),
+    ("import wrappers", ["torch", "ray", "pettingzoo", "transformers", "sentence_transformers", "matplotlib"]),
+    ("import policies, baselines, benchmarks", ["torch", "ray", "transformers", "matplotlib"]),
 )
 def test_importing_a_package_loads_nothing_heavy(statement: str, absent: list[str]) -> None:
     code = f"{statement}; import sys; print([name for name in {absent} if name in sys.modules])"

@@ -22,6 +22,7 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 A = Reply("a", (1, 2), (7,), (-0.5,))
@@ -43,19 +44,14 @@ def test_rows_are_merged_weighted_and_left_out() -> None:
     batch = make_batch(table, np.array([1.0, 2.0, -3.0, 0.5, np.nan, 0.0]))
     # A occurs with 1, -3, 0.5 and 0; C was not scored.
     assert (batch.prompts, batch.replies) == (((1, 2), (1, 2)), ((7,), (8, 9)))
-    assert batch.weight.tolist() == [4.0, 1.0]
-    assert batch.positive.tolist() == [1.5, 2.0]
-    assert batch.negative.tolist() == [-3.0, 0.0]
-    assert batch.positive_weight.tolist() == [2.0, 1.0]
-    assert batch.negative_weight.tolist() == [1.0, 0.0]
-    assert batch.mask.tolist() == [[True, False], [True, True]]
-    assert batch.old_logprobs.tolist() == [[-0.5, 0.0], [-1.0, -0.25]]
-    assert batch.raw_rows == 5
+    assert (batch.weight.tolist(), batch.positive.tolist()) == ([4.0, 1.0], [1.5, 2.0])
+    assert (batch.negative.tolist(), batch.positive_weight.tolist()) == ([-3.0, 0.0], [2.0, 1.0])
+    assert (batch.negative_weight.tolist(), batch.mask.tolist()) == ([1.0, 0.0], [[True, False], [True, True]])
+    assert (batch.old_logprobs.tolist(), batch.raw_rows) == ([[-0.5, 0.0], [-1.0, -0.25]], 5)
     # Trajectory 0 has scored rows A and B (1/2 each), trajectory 1 only A (1): A weighs 3/2, its advantage 1/2*2 + 1*4.
     table = table_of([A, B, C, A], trajectory=[0, 0, 0, 1])
     batch = make_batch(table, np.array([2.0, -1.0, np.nan, 4.0]), weighting="trajectory")
-    assert batch.weight.tolist() == [1.5, 0.5]
-    assert batch.positive.tolist() == [5.0, 0.0]
+    assert (batch.weight.tolist(), batch.positive.tolist()) == ([1.5, 0.5], [5.0, 0.0])
     assert batch.negative.tolist() == [0.0, -0.5]
     # A's advantages cancel in sum, not in the clipped objective.
     table = table_of([A, A, B, C])
@@ -71,10 +67,8 @@ def test_rows_are_merged_weighted_and_left_out() -> None:
     nan = float("nan")
     table = table_of([B, A, B, C])
     batch = make_batch(table, np.array([[1.0, -2.0], [5.0, nan], [-3.0, -4.0], [nan, nan]]))
-    assert batch.replies == ((8, 9), (7,))
-    assert batch.weight.tolist() == [2.0, 1.0]
-    assert batch.positive.tolist() == [[1.0, 0.0], [5.0, 0.0]]
-    assert batch.negative.tolist() == [[-3.0, -6.0], [0.0, 0.0]]
+    assert (batch.replies, batch.weight.tolist()) == (((8, 9), (7,)), [2.0, 1.0])
+    assert (batch.positive.tolist(), batch.negative.tolist()) == ([[1.0, 0.0], [5.0, 0.0]], [[-3.0, -6.0], [0.0, 0.0]])
     assert batch.positive_weight.tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert batch.negative_weight.tolist() == [[1.0, 2.0], [0.0, 0.0]]
     part = batch.take([1])
@@ -106,19 +100,17 @@ def test_empty_batches_cuts_and_minibatches() -> None:
         make_batch(dataclasses.replace(table_of([A]), replies=None), np.ones(1))
 
 
-@pytest.mark.parametrize(
-    ("replies", "advantages", "options", "words"),
-    [
-        ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
-        ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
-        ([A, B], np.ones((2, 1)), {}, "1 advantages per row, but a reply has 2 tokens"),
-        ([A, B], np.array([[1.0, 0.0], [np.nan, 1.0]]), {}, "row 1: some of its tokens are not scored"),
-        ([A, B], np.array([[1.0, 0.0], [np.inf, 1.0]]), {}, "row 1 is infinite"),
-        ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
-        ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
-        ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
-        ([A], np.ones(1), {"weighting": "steps"}, "'step' or 'trajectory', got 'steps'"),
-    ],
+@cases(
+    "replies, advantages, options, words",
+    ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
+    ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
+    ([A, B], np.ones((2, 1)), {}, "1 advantages per row, but a reply has 2 tokens"),
+    ([A, B], np.array([[1.0, 0.0], [np.nan, 1.0]]), {}, "row 1: some of its tokens are not scored"),
+    ([A, B], np.array([[1.0, 0.0], [np.inf, 1.0]]), {}, "row 1 is infinite"),
+    ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
+    ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
+    ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
+    ([A], np.ones(1), {"weighting": "steps"}, "'step' or 'trajectory', got 'steps'"),
 )
 def test_wrong_input_is_named(replies: Any, advantages: Any, options: Any, words: str) -> None:
     refuses(ValueError, words, lambda: make_batch(table_of(replies), advantages, **options))

@@ -12,16 +12,15 @@ pytest.importorskip("torch")
 from baselines.config import NAMES, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
+from tests.cases import cases
 from wrappers.prompt import PromptStyle
 
 
-@pytest.mark.parametrize(
-    ("config", "given", "meant"),
-    [
-        (TrainerConfig, "lr", "learning_rate"), (TrainerConfig, "n_groups", "groups"),
-        (TrainerConfig, "klx", "loss.kl"), (TrainerConfig, "loss.entrop", "loss.entropy"), (Loss, "clip", "clip_low"),
-        (CriticConfig, "epoch", "epochs"), (SB3Config, "lr", "learning_rate"), (PromptStyle, "hist", "history"),
-    ],
+@cases(
+    "config, given, meant",
+    (TrainerConfig, "lr", "learning_rate"), (TrainerConfig, "n_groups", "groups"),
+    (TrainerConfig, "klx", "loss.kl"), (TrainerConfig, "loss.entrop", "loss.entropy"), (Loss, "clip", "clip_low"),
+    (CriticConfig, "epoch", "epochs"), (SB3Config, "lr", "learning_rate"), (PromptStyle, "hist", "history"),
 )  # fmt: skip
 def test_a_field_that_does_not_exist_is_named_with_the_one_meant(config: Any, given: str, meant: str) -> None:
     with pytest.raises(
@@ -30,13 +29,11 @@ def test_a_field_that_does_not_exist_is_named_with_the_one_meant(config: Any, gi
         config(**{given: 1})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("TrainerConfig.learning_rate", "3", "a number"), ("TrainerConfig.groups", 3.5, "an integer"),
-        ("TrainerConfig.groups", True, "an integer"), ("Memory.microbatch_rows", "8", "an integer or None"),
-        ("Loss.keep_zero", 1, "True or False"), ("Loss.kl", None, "a number"), ("TrainerConfig.loss", 3, "a Loss"),
-    ],
+@cases(
+    "name, value, expected",
+    ("TrainerConfig.learning_rate", "3", "a number"), ("TrainerConfig.groups", 3.5, "an integer"),
+    ("TrainerConfig.groups", True, "an integer"), ("Memory.microbatch_rows", "8", "an integer or None"),
+    ("Loss.keep_zero", 1, "True or False"), ("Loss.kl", None, "a number"), ("TrainerConfig.loss", 3, "a Loss"),
 )  # fmt: skip
 def test_a_field_of_another_type_is_named(name: str, value: object, expected: str) -> None:
     with pytest.raises(TypeError, match=f"{name} must be {expected}, got {value!r}"):

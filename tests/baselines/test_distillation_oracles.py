@@ -112,8 +112,7 @@ class Tokens:
 
     def surrogate(self, advantages: Any, s: torch.Tensor | None = None, **clip: float) -> torch.Tensor:
         a = torch.as_tensor(advantages)
-        ratio = ((self.s if s is None else s) - self.o).exp()
-        return clipped_surrogate(ratio, a.clamp(min=0), a.clamp(max=0), **clip)
+        return clipped_surrogate(((self.s if s is None else s) - self.o).exp(), a.clamp(min=0), a.clamp(max=0), **clip)
 
 
 def of_tokens(case: Any) -> dict[str, Any]:
@@ -160,8 +159,7 @@ def of_tokens(case: Any) -> dict[str, Any]:
     if name.startswith("sdpg_loss"):
         surrogate = x.surrogate(x.a[:, None], clip_low=o["low"], clip_high=o["high"], dual_clip=o["ceiling"])
         gate = (x.a[:, None] > 0) | (not o["positive_only"])
-        drift = estimate(x.s, x.o, "k2", limit=None)
-        return {"loss": x.mean(surrogate + o["beta"] * x.kl * gate + o["alpha"] * drift)}
+        return {"loss": x.mean(surrogate + o["beta"] * x.kl * gate + o["alpha"] * estimate(x.s, x.o, "k2", limit=None))}
     return differentiated(name, o, x)
 
 
@@ -225,8 +223,7 @@ def of_rewards(case: Any) -> dict[str, Any]:
     summed = rows((earned @ weights).tolist(), given["group"])
     if o["scale"] != "batch":
         return {"advantage": grpo(summed, std=o["scale"], eps=o["eps"], ddof=o["ddof"])}
-    centred = grpo(summed, std="none")
-    return {"advantage": centred / ((earned @ weights).std(ddof=1) + o["eps"])}
+    return {"advantage": grpo(summed, std="none") / ((earned @ weights).std(ddof=1) + o["eps"])}
 
 
 def answer(case: Any) -> dict[str, Any]:

@@ -31,10 +31,8 @@ class RightPolicy:
 def test_outcomes_per_task_in_waves_of_any_width() -> None:
     # From cell 3 one step right wins, from cell 1 three; both episodes from cell 1 jump once (-0.5) before.
     found = evaluate(corridor(4), RightPolicy(), [{"index": 3}, {"index": 1}], seed=0, repeats=2)
-    assert found.success.tolist() == [[True, True], [True, True]]
-    assert found.returns.tolist() == [[1.0, 1.0], [0.5, 0.5]]
-    assert found.lengths.tolist() == [[1, 1], [4, 4]]
-    assert found.invalid.tolist() == [[0, 0], [1, 1]]
+    assert (found.success.tolist(), found.returns.tolist()) == ([[True, True], [True, True]], [[1.0, 1.0], [0.5, 0.5]])
+    assert (found.lengths.tolist(), found.invalid.tolist()) == ([[1, 1], [4, 4]], [[0, 0], [1, 1]])
     assert repr(found) == "Evaluation(2 tasks x 2: 100.0% won, 20.0% of actions refused, return 0.75, 2.5 steps)"
     assert found.summary() == {"success": 1.0, "mean_return": 0.75, "episode_length": 2.5, "invalid_rate": 0.2}
     lengths = [evaluate(corridor(places), RightPolicy(), TASKS[1:], seed=0).lengths.tolist() for places in (1, 5)]
@@ -60,8 +58,7 @@ def test_greedy_policies_and_unequal_groups() -> None:
     assert (greedy.lengths == greedy.lengths[:, :1]).all()
     drawn = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
     assert (drawn.lengths != drawn.lengths[:, :1]).any()
-    again = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
-    assert np.array_equal(drawn.lengths, again.lengths)
+    assert np.array_equal(drawn.lengths, evaluate(corridor(), policy, TASKS, seed=0, repeats=5).lengths)
     assert policy.settings.temperature == 1.0
     assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
     with pytest.raises(TypeError, match="RightPolicy has no temperature"):
@@ -83,8 +80,7 @@ class BareRight:
 
 
 def test_gymnasiums_vector_environment_and_a_single_one_are_played_as_ours() -> None:
-    stock = SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED)
-    for envs in (stock, CorridorEnv()):
+    for envs in (SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED), CorridorEnv()):
         found = evaluate(envs, BareRight(), TASKS, seed=0, repeats=2, columns=("task_id",))
         assert found.lengths.tolist() == [[3, 3], [2, 2], [1, 1]]
         assert found.columns["task_id"].tolist() == ["start-1", "start-2", "start-3"]

@@ -102,8 +102,7 @@ def drop_waiting(rows: list[Row]) -> list[Row]:
 
 def test_nothing_is_played_ahead_of_the_end_of_a_budget() -> None:
     run = trainer(**STALE, token_budget=1)
-    rows = run.run()
-    assert [row["iteration"] for row in rows] == [0, 1]
+    assert [row["iteration"] for row in run.run()] == [0, 1]
     assert not run._ahead
 
 
@@ -187,8 +186,7 @@ def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
     first, second = ([[s.action for s in one.steps] for one in table.to_trajectories()] for table in tables)
     assert first == second
     greedy = evaluate([corridor(1), corridor(1)], policy, TASKS, seed=0, temperature=0.0)
-    expected = evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0)
-    np.testing.assert_array_equal(greedy.lengths, expected.lengths)
+    np.testing.assert_array_equal(greedy.lengths, evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0).lengths)
     with pytest.raises(ValueError, match="noted in one environment, and 2 lanes"):
         evaluate([corridor(1), corridor(1)], policy, TASKS, seed=0, columns=["task_id"])
     with pytest.raises(ValueError, match="branches=2 are continued in one vector environment, and 2 lanes"):
@@ -201,8 +199,7 @@ def test_an_experience_comes_back_as_it_was(tmp_path: Path) -> None:
     table = play_groups(corridor(), babbling_policy(), TASKS, CONFIG, 5)
     generator = np.random.default_rng(3)
     generator.integers(10)
-    one = Experience(table, {"success": 0.1}, {"groups_flat": 1.0}, 7, 8, 0.5, 0.25, generator)
-    one.save(tmp_path)
+    Experience(table, {"success": 0.1}, {"groups_flat": 1.0}, 7, 8, 0.5, 0.25, generator).save(tmp_path)
     (back,) = Experience.load(tmp_path)
     assert back.table.to_trajectories() == table.to_trajectories()
     assert (back.outcomes, back.resampling, back.played, back.tokens) == ({"success": 0.1}, {"groups_flat": 1.0}, 7, 8)

@@ -4,8 +4,6 @@ A few parts run in bfloat16; STEPCREDIT_DEVICE=all runs all of them in both prec
 is a GPU, all run on it as well.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -72,14 +70,11 @@ def test_the_host_waits_once_for_a_token(part: Any) -> None:
     assert not exact or figures["tokens"] == figures["on_cpu"] == figures["kept"][0] == figures["kept"][1]
 
 
-def test_scores_are_those_of_sampling(part: Any) -> None:
+def test_models_on_a_device_score_as_they_sample_and_act(part: Any) -> None:
     figures, exact = part("scoring")
     for name, waits in (("rectangles", 2), ("packed", 1), ("trees", 0)):  # two groups of lengths; transformers' own
         assert figures[name]["apart"] < (1e-5 if exact else 0.5)
         assert figures[name]["waits"] <= waits
-
-
-def test_architectures_act(part: Any) -> None:
     figures, exact = part("architectures")
     assert len(figures) == 6
     assert all(value < (1e-4 if exact else 1.0) for value in figures.values()), figures
@@ -94,11 +89,6 @@ def test_defaults_of_a_device_with_its_own_memory(part: Any) -> None:
     assert figures["mismatch_logged"]
 
 
-def test_scorers_learn_and_recompute(part: Any) -> None:
-    figures, _ = part("scorers")
-    assert all(figures.values())
-
-
 def test_informed_teachers_cost_one_wait_for_an_update_and_one_for_a_pass(part: Any) -> None:
     """The norm of each update; transformers' own for each packed pass; figures, weights, and passes of the scorer."""
     figures, exact = part("distillation")
@@ -110,19 +100,15 @@ def test_informed_teachers_cost_one_wait_for_an_update_and_one_for_a_pass(part: 
         assert each["waits"] - each["kinds"]["to host"] <= 4 * 2 + 4 * 2 * (name == "sdpo"), each
 
 
-def test_resumed_is_uninterrupted(part: Any) -> None:
+def test_scorers_adapters_and_resumed_runs_learn_on_a_device(part: Any) -> None:
+    figures, _ = part("scorers")
+    assert all(figures.values())
     figures, _ = part("resume")
     assert all(value == 0.0 for value in figures.values()), figures
-
-
-def test_an_adapter_shares_its_base_and_is_read_again(part: Any) -> None:
     figures, _ = part("lora")
     assert figures["base_shared"]
     assert figures["read_again_plays_the_same"]
     assert (figures["merged_on"], figures["merged_bytes_on_the_device"]) == ("cpu", 0)
-
-
-def test_cloning_learns_and_waits_rarely(part: Any) -> None:
     figures, _ = part("cloning")
     assert figures["losses"][-1] < figures["losses"][0]
     assert figures["recomputed"]

@@ -23,6 +23,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
@@ -57,13 +58,11 @@ def test_long_and_cut_replies_by_hand() -> None:
         truncated=np.array([False, True, True, False]), terminated=np.array([False, False, False, True]),
     )  # fmt: skip
     found = written(table)
-    assert found.trajectories == (0, 2)
-    assert found.truncated.tolist() == [True, False]
+    assert (found.trajectories, found.truncated.tolist()) == ((0, 2), [True, False])
     assert found.terminated.tolist() == [False, True]
     assert [reply.finish for reply in found.replies] == ["stop", "stop"]  # type: ignore[union-attr]
     assert written(found) is found
-    nothing = written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))
-    assert len(nothing) == 0
+    assert len(written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))) == 0
     refuses(ValueError, "row 1 has no reply, its prompt did not fit", lambda: make_batch(table, np.ones(4)))
 
 
@@ -133,8 +132,7 @@ def test_cut_replies_are_masked_or_dropped() -> None:
     table = played(lambda row: "length")
     for how in ("mask", "drop"):
         found = lesson(table, rollout={"overlong": how})
-        assert found.figures["updates"] == 0.0
-        assert found.figures["cut_off"] == 1.0
+        assert (found.figures["updates"], found.figures["cut_off"]) == (0.0, 1.0)
 
 
 def test_the_divergence_in_the_reward() -> None:
@@ -168,22 +166,18 @@ def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
     assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
-        {"loss.objective": "cispo", "optimiser.epochs": 2},
-        {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
-        {"loss.aggregation": "constant", "loss.constant_length": 1},
-    ],
+    {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
+    {"loss.objective": "cispo", "optimiser.epochs": 2},
+    {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
+    {"loss.aggregation": "constant", "loss.constant_length": 1},
 )  # fmt: skip
 def test_every_loss_trains(changes: dict[str, Any]) -> None:
-    policy = babbling_policy()
-    rows = trainer(policy, iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
+    rows = trainer(babbling_policy(), iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
     assert rows[-1]["success"] > rows[1]["success"]
     if "tis" in changes:
-        assert rows[1]["tis_clipped"] == 0.0
-        assert rows[1]["tis_weight"] == pytest.approx(1.0, abs=1e-4)
+        assert (rows[1]["tis_clipped"], rows[1]["tis_weight"]) == (0.0, pytest.approx(1.0, abs=1e-4))
         assert 0 <= rows[1]["mismatch_mean"] <= rows[1]["mismatch_max"] < 1e-4
 
 
@@ -193,9 +187,7 @@ def test_callbacks_see_trainer_table_and_row(tmp_path: Path) -> None:
     def look(run: Trainer, table: StepTable | None, row: Row) -> None:
         seen.append((int(row["iteration"]), None if table is None else len(table)))
         if table is not None:
-            assert run.iteration == row["iteration"]
-            assert run.advantages is not None
-            assert run.advantages.shape == (len(table),)
+            assert (run.iteration, run.advantages.shape) == (row["iteration"], (len(table),))
             assert len(table) == row["steps"]
 
     rows = trainer(iterations=2).run(look, lambda *_: True)
@@ -217,25 +209,20 @@ def test_a_callback_that_says_false_ends_the_run_and_it_goes_on_from_there(tmp_p
     assert digest(resumed) == digest(straight)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
-        ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
-        ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
-        ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
-        ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
-        ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
-        ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
-        ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
-        (
-            {"loss.constant_length": 5},
-            "constant_length must be at least 1 with the aggregation 'constant', None with any",
-        ),
-        ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
-        ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
-        ({"schedule.warmup": -1}, "warmup must be at least 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
+    ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
+    ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
+    ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
+    ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
+    ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
+    ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
+    ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
+    ({"loss.constant_length": 5}, "constant_length must be at least 1 with the aggregation 'constant', None with any"),
+    ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
+    ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
+    ({"schedule.warmup": -1}, "warmup must be at least 0"),
 )
 def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, TrainerConfig, **changes)
@@ -306,10 +293,8 @@ def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
     kept = without_cut_off(table)
     assert kept.trajectories == (1, 2)
     assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
-    assert kept.parent.tolist() == [-1, 1]
-    assert kept.episode_return.tolist() == [13.0, 21.0]
-    everyone = dataclasses.replace(table, replies=np.array([replies[1]] * 5, object))
-    assert len(without_cut_off(everyone)) == 0
+    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
+    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 class _Shifted(HuggingFacePolicy):

@@ -14,6 +14,7 @@ from baselines.config import TrainerConfig
 from baselines.environments.settings import SOKOBAN_TINY
 from baselines.recipes import RECIPES, recipe
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.ragen2 import spread_groups
@@ -78,15 +79,13 @@ def test_unknown_methods_and_wrong_types_are_named() -> None:
         TrainerConfig().seed = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "options"),
-    [
-        ("gigpo:gamma=.9", "gigpo:gamma=0.9", {"gamma": 0.9}),
-        ("gigpo:gamma=1", "gigpo:gamma=1.0", {"gamma": 1.0}),
-        ("grpo:std=none:ddof=0", "grpo:std=none:ddof=0", {"std": "none", "ddof": 0}),
-        ("grpo:preset=authors", "grpo:preset=authors", {"preset": "authors"}),
-        ("ppo:whiten=false:level=token", "ppo:whiten=False:level=token", {"whiten": False, "level": "token"}),
-    ],
+@cases(
+    "text, name, options",
+    ("gigpo:gamma=.9", "gigpo:gamma=0.9", {"gamma": 0.9}),
+    ("gigpo:gamma=1", "gigpo:gamma=1.0", {"gamma": 1.0}),
+    ("grpo:std=none:ddof=0", "grpo:std=none:ddof=0", {"std": "none", "ddof": 0}),
+    ("grpo:preset=authors", "grpo:preset=authors", {"preset": "authors"}),
+    ("ppo:whiten=false:level=token", "ppo:whiten=False:level=token", {"whiten": False, "level": "token"}),
 )
 def test_options_follow_the_name(text: str, name: str, options: dict[str, Any]) -> None:
     found = recipe(text)
@@ -97,21 +96,19 @@ def test_options_follow_the_name(text: str, name: str, options: dict[str, Any]) 
     assert recipe(found.name) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("gigpo:gama=.9", "unknown option 'gama'; known: .*did you mean 'gamma'"),
-        ("gigop:gamma=.9", "unknown method 'gigop'; .*did you mean 'gigpo'"),
-        ("gigpo:gamma=2", "gamma must be between 0 and 1, got 2.0"),
-        ("gigpo:gamma=much", "gamma must be a number, got 'much'"),
-        ("gigpo:std=nune", "unknown std 'nune'; .*did you mean 'none'"),
-        ("gigpo:preset=papers", "unknown preset 'papers'; .*did you mean 'paper'"),
-        ("ppo:whiten=1", "whiten must be True or False, got '1'"),
-        ("gigpo:gamma", "expected gigpo:option=value, each option once, got 'gamma'"),
-        ("gigpo:gamma=.9:gamma=.8", "each option once, got 'gamma=.8'"),
-        ("no_such_module:credit", "no module of this name can be imported"),
-        ("json:lods", "module 'json' has no function 'lods'; .*did you mean 'loads'"),
-    ],
+@cases(
+    "text, words",
+    ("gigpo:gama=.9", "unknown option 'gama'; known: .*did you mean 'gamma'"),
+    ("gigop:gamma=.9", "unknown method 'gigop'; .*did you mean 'gigpo'"),
+    ("gigpo:gamma=2", "gamma must be between 0 and 1, got 2.0"),
+    ("gigpo:gamma=much", "gamma must be a number, got 'much'"),
+    ("gigpo:std=nune", "unknown std 'nune'; .*did you mean 'none'"),
+    ("gigpo:preset=papers", "unknown preset 'papers'; .*did you mean 'paper'"),
+    ("ppo:whiten=1", "whiten must be True or False, got '1'"),
+    ("gigpo:gamma", "expected gigpo:option=value, each option once, got 'gamma'"),
+    ("gigpo:gamma=.9:gamma=.8", "each option once, got 'gamma=.8'"),
+    ("no_such_module:credit", "no module of this name can be imported"),
+    ("json:lods", "module 'json' has no function 'lods'; .*did you mean 'loads'"),
 )
 def test_wrong_options_and_functions_are_explained(text: str, words: str) -> None:
     refuses(ValueError, words, recipe, text)
@@ -141,22 +138,17 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
         recipe("my_credit:credit:scal=.5")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"temperature": 0.0}, "temperature must be above 0"),
-        ({"groups": 0}, "groups must be at least 1, got 0"),
-        ({"rollout.resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
-        ({"schedule.shape": "cosine"}, "Schedule.shape must be 'constant' or 'linear', got 'cosine'"),
-        (
-            {"loss.aggregation": "mean"},
-            "aggregation must be 'token-mean', 'row-mean', 'row-sum' or 'constant', got 'mean'",
-        ),
-        ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
-        ({"loss.kl": -1.0}, "kl must be at least 0"),
-        ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be 'auto', None or at least 1, got 0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
-    ],
+@cases(
+    "changes, words",
+    ({"temperature": 0.0}, "temperature must be above 0"),
+    ({"groups": 0}, "groups must be at least 1, got 0"),
+    ({"rollout.resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
+    ({"schedule.shape": "cosine"}, "Schedule.shape must be 'constant' or 'linear', got 'cosine'"),
+    ({"loss.aggregation": "mean"}, "aggregation must be 'token-mean', 'row-mean', 'row-sum' or 'constant', got 'mean'"),
+    ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
+    ({"loss.kl": -1.0}, "kl must be at least 0"),
+    ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be 'auto', None or at least 1, got 0"),
+    ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, dataclasses.replace, SOKOBAN_TINY, **changes)

@@ -29,6 +29,7 @@ from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.fixed import Fixed
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.processes import printed
 from tests.refusals import refuses
@@ -97,9 +98,7 @@ def test_rows_say_what_happened() -> None:
 def test_schedules_references_and_rates() -> None:
     # A single update sees ratio 1 everywhere: nothing is clipped, and the first iteration has no divergence.
     rows = trainer(iterations=1, optimiser={"minibatch_rows": 10_000}).run()
-    assert rows[1]["updates"] == 1
-    assert rows[1]["clip_fraction"] == 0
-    assert rows[1]["approx_kl"] == pytest.approx(0, abs=1e-9)
+    assert (rows[1]["updates"], rows[1]["clip_fraction"], rows[1]["approx_kl"]) == (1, 0, pytest.approx(0, abs=1e-9))
     assert rows[1]["kl"] == pytest.approx(0, abs=1e-9)
     policy = babbling_policy()
     policy.model.bfloat16()
@@ -169,8 +168,7 @@ def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
     policy = small_policy(max_new_tokens=new_tokens, temperature=0.7)
     table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
     batch = make_batch(table, np.ones(len(table)))
-    scored = score_batch(policy, batch, 0.7)
-    torch.testing.assert_close(scored, batch.old_logprobs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(score_batch(policy, batch, 0.7), batch.old_logprobs, atol=1e-5, rtol=0)
     a = trainer(iterations=1, loss={"old_logprobs": "sampler"}).run()[1]
     b = trainer(iterations=1, loss={"old_logprobs": "recompute"}).run()[1]
     assert a["approx_kl"] == pytest.approx(b["approx_kl"], abs=1e-5)
@@ -225,32 +223,23 @@ def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) 
     assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(expected)
 
 
-def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path) -> None:
+def test_resume_needs_no_checkpoint_and_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"iteration": 0}\n{"iteration": 1, "success": 1.0}\n')
     rows = trainer(folder=tmp_path, resume=True, iterations=1).run()
     assert [row["iteration"] for row in rows] == [0, 1]
     assert rows[1]["steps"] > 0
-
-
-def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
-    trainer(folder=tmp_path, iterations=1).run()
     with pytest.raises(ValueError, match="already holds a training run; pass resume=True or another folder"):
         trainer(folder=tmp_path, iterations=1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"loss.clip_high": 0.3}, "config.loss.clip_high: checkpoint 0.2, here 0.3"),
-        ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
-        (
-            {"credit": RECIPES["rewardflow"].with_options(gamma=0.5)},
-            "method: checkpoint .*gamma=0.9.* here .*gamma=0.5",
-        ),
-        ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
-        ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
-        ({"validation_tasks": TASKS}, "tasks: checkpoint"),
-    ],
+@cases(
+    "changes, words",
+    ({"loss.clip_high": 0.3}, "config.loss.clip_high: checkpoint 0.2, here 0.3"),
+    ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
+    ({"credit": RECIPES["rewardflow"].with_options(gamma=0.5)}, "method: checkpoint .*gamma=0.9.* here .*gamma=0.5"),
+    ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
+    ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
+    ({"validation_tasks": TASKS}, "tasks: checkpoint"),
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     trainer(folder=tmp_path, iterations=1).run()
@@ -261,8 +250,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[st
 def test_more_iterations_continue_a_run_of_constant_learning_rate(tmp_path: Path) -> None:
     expected = trainer(folder=tmp_path / "a", iterations=4).run()
     trainer(folder=tmp_path / "b", iterations=2).run()
-    rows = trainer(folder=tmp_path / "b", iterations=4, resume=True).run()
-    assert repeatable(rows) == repeatable(expected)
+    assert repeatable(trainer(folder=tmp_path / "b", iterations=4, resume=True).run()) == repeatable(expected)
 
 
 def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None:
@@ -326,8 +314,7 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
 
 def test_methods_are_described_with_their_options() -> None:
     recipe = Recipe("mine", rewardflow, {"preset": "paper", "gamma": 0.5})
-    assert describe_credit(recipe) == "mine(gamma=0.5, preset='paper')"
-    assert describe_credit(len) == "len"
+    assert (describe_credit(recipe), describe_credit(len)) == ("mine(gamma=0.5, preset='paper')", "len")
 
 
 def trained() -> list[Any]:

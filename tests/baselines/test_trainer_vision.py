@@ -16,6 +16,7 @@ from baselines.records.metrics import without_times
 from baselines.trainer import Trainer
 from policies.vision.policy import VisionPolicy
 from policies.vision.tiny import tiny_vision_policy
+from tests.cases import cases
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
@@ -56,18 +57,15 @@ def trained(
     policy = VisionPolicy.from_pretrained(start, device="cpu")
     policy.pictures.keep_in(folder / "pictures")
     config = dataclasses.replace(CONFIG, **changes)
-    rows = Trainer(policy, envs(), recipe(method), TASKS, config, folder=folder, resume=True).run(*callbacks)
-    return rows, policy
+    return Trainer(policy, envs(), recipe(method), TASKS, config, folder=folder, resume=True).run(*callbacks), policy
 
 
-@pytest.mark.parametrize(
-    ("method", "changes"),
-    [
-        ("grpo", {}),
-        ("grpo", {"memory.microbatch_tokens": 400, "memory.activation_checkpointing": True}),
-        ("rewardflow", {"memory.microbatch_tokens": 400, "memory.share_prefixes": True}),
-        ("ppo", {}),  # with a critic, which sees as well
-    ],
+@cases(
+    "method, changes",
+    ("grpo", {}),
+    ("grpo", {"memory.microbatch_tokens": 400, "memory.activation_checkpointing": True}),
+    ("rewardflow", {"memory.microbatch_tokens": 400, "memory.share_prefixes": True}),
+    ("ppo", {}),  # with a critic, which sees as well
 )
 def test_training_moves_the_vision_tower(start: Path, tmp_path: Path, method: str, changes: dict[str, Any]) -> None:
     before = VisionPolicy.from_pretrained(start, device="cpu").model.state_dict()

@@ -13,6 +13,7 @@ from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
 from tests.baselines.corridor_learning import small_policy
+from tests.cases import cases
 
 
 @dataclasses.dataclass
@@ -65,8 +66,7 @@ def test_updates_by_hand() -> None:
     torch.testing.assert_close(bandit.model.logits.detach()[0], torch.tensor([5 / 9, -4 / 9, -1 / 9]))
     assert bandit.model.logits.detach()[1].tolist() == [0.0, 0.0, 0.0]
     assert found["policy_loss"] == pytest.approx(-1 / 3)  # -(1 + 1 - 1) / 3
-    assert found["entropy"] == pytest.approx(np.log(3))
-    assert found["grad_norm"] == pytest.approx((25 + 16 + 1) ** 0.5 / 9)
+    assert (found["entropy"], found["grad_norm"]) == (pytest.approx(np.log(3)), pytest.approx((25 + 16 + 1) ** 0.5 / 9))
     assert (found["updates"], found["clip_fraction"], found["kl"]) == (1.0, 0.0, 0.0)
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-7)
     bandit = Bandit(1)
@@ -188,16 +188,14 @@ def test_one_penalised_reply_among_2432_weighs_one_2432nd(keep_zero: bool) -> No
     assert (gradients[0][1] == 0).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     "divided",
-    [
-        {},
-        {"optimiser.minibatch_rows": 5},
-        {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
-        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
-        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
-        {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
-    ],
+    {},
+    {"optimiser.minibatch_rows": 5},
+    {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
+    {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
+    {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
+    {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
 )
 @pytest.mark.parametrize(
     ("aggregation", "weighting"),
@@ -291,8 +289,7 @@ def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
         assert update(bandit, optimizer, silent, config.changed(loss={"entropy": 0.1}), rng)["updates"] == 1.0
         kl = config.changed(loss={"kl": 0.1})
         assert update(bandit, optimizer, silent, kl, rng, Bandit())["updates"] == 1.0
-        in_reward = kl.changed(loss={"kl_in": "reward"})
-        assert update(bandit, optimizer, silent, in_reward, rng)["updates"] == 0.0
+        assert update(bandit, optimizer, silent, kl.changed(loss={"kl_in": "reward"}), rng)["updates"] == 0.0
 
 
 def test_the_divergence_of_rows_left_out_is_not_asked_for() -> None:

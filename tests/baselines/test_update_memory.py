@@ -16,6 +16,7 @@ from baselines.trainer import Trainer
 from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.cases import cases
 
 PLAIN = TrainerConfig(
     learning_rate=0.1,
@@ -33,8 +34,7 @@ def transcripts(policy: HuggingFacePolicy, trajectories: int = 3, turns: int = 4
         prompt = tuple(rng.integers(vocabulary, size=5).tolist())
         for _ in range(turns):
             tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
-            logprobs = policy.score([prompt], [tokens], 1.0).logprobs[0].tolist()
-            replies.append(Reply("", prompt, tokens, tuple(logprobs)))
+            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
             prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
     n = len(replies)
     table = StepTable.from_arrays(
@@ -118,7 +118,7 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
 
 
-def test_passes_over_shared_prefixes_are_bounded() -> None:
+def test_prefixes_are_bounded_in_a_pass_and_chains_stay_in_one_minibatch() -> None:
     config = PLAIN.changed(
         loss={"kl": 0.0}, memory={"microbatch_tokens": 30}, optimiser={"minibatch_rows": 100, "epochs": 1}
     )
@@ -127,9 +127,6 @@ def test_passes_over_shared_prefixes_are_bounded() -> None:
     assert all(lines * tokens <= 30 for lines, tokens in shapes)
     with pytest.raises(ValueError, match=r"share_prefixes must be False unless microbatch_tokens"):
         config.changed(memory={"microbatch_tokens": None, "share_prefixes": True})
-
-
-def test_chains_stay_in_one_minibatch() -> None:
     # Three transcripts of four turns in mini-batches of four rows: each transcript is read once, in one piece.
     config = PLAIN.changed(
         loss={"kl": 0.0}, memory={"microbatch_tokens": 10_000}, optimiser={"minibatch_rows": 4, "epochs": 1}
@@ -151,13 +148,11 @@ class Full:
         policy.model.model.register_forward_pre_hook(check, with_kwargs=True)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "room", "words"),
-    [
-        (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
-        (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
-        (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
-    ],
+@cases(
+    "tokens, room, words",
+    (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
+    (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
+    (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
 )
 def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: str) -> None:
     policy = small_policy(max_new_tokens=3)
@@ -204,8 +199,7 @@ def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_
     half = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
     assert [recomputes(each, config) for each in (policy, half)] == [False, True]
     assert not recomputes(half, config.changed(loss={"old_logprobs": "stored"}))
-    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-    found = update(half, optimizer, batch, config, np.random.default_rng(0))
+    found = update(half, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch, config, np.random.default_rng(0))
     assert found["mismatch_max"] > 1e-4
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-3)  # of the update alone, which has not moved
     # Where they are not, the first mini-batch is compared, before a step: half a nat for every token.

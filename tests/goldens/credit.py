@@ -1,7 +1,5 @@
 """Goldens of credit: every method with every preset, and every choice that an option has, on fixed tables."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -95,8 +93,7 @@ def choices(method: Callable[..., Any]) -> Iterator[dict[str, Any]]:
     keywords = inspect.signature(method).parameters.get("options")
     if keywords is None:
         return
-    options = get_args(get_type_hints(inspect.unwrap(method))["options"])[0]
-    for name, hint in sorted(get_type_hints(options).items()):
+    for name, hint in sorted(get_type_hints(get_args(get_type_hints(inspect.unwrap(method))["options"])[0]).items()):
         for kind in (hint, *get_args(hint)):
             if get_origin(kind) is Literal:
                 yield from ({name: value} for value in get_args(kind))

@@ -1,7 +1,5 @@
 """Goldens of the environments: what twenty episodes show and pay, prompts, snapshots, the vector form."""
 
-from __future__ import annotations
-
 import functools
 import json
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # noqa: F401  registers the environments
 from agentgym.registry import ROWS
 from tests.goldens.records import Golden, digest
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript

@@ -5,8 +5,6 @@ Each is made twice, in two processes with different hash seeds, and written wher
 by itself, and say why in the commit's message.
 """
 
-from __future__ import annotations
-
 import argparse
 import fnmatch
 import json

@@ -5,8 +5,6 @@ left out, in order. Of a long column the first values are kept, and three sums o
 noticed that is larger than a millionth of the column.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -163,8 +161,7 @@ def _same(before: Column, now: Column, absolute: float) -> bool:
     if "numbers" not in before:
         return before == now
     if "sums" in before:
-        scale = max(map(float, (before["sums"][0], now["sums"][0])))
-        near = RELATIVE * scale + absolute
+        near = RELATIVE * max(map(float, (before["sums"][0], now["sums"][0]))) + absolute
         if any(abs(float(a) - float(b)) > near for a, b in zip(before["sums"][:2], now["sums"][:2], strict=True)):
             return False
         if abs(float(before["sums"][2]) - float(now["sums"][2])) > absolute:

@@ -1,7 +1,5 @@
 """Goldens of the command line: the records of every study and benchmark in its small form, times aside."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Goldens of training: three updates of a tiny policy by every recipe, every scorer, settings, and imitation."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import warnings
@@ -148,8 +146,7 @@ SCORERS: dict[str, tuple[str, Any]] = {
 
 def by_scorer(name: str) -> dict[str, Any]:
     wanted, config = SCORERS[name]
-    policy = talking_policy()
-    made = config.make(policy)
+    made = config.make(talking_policy())
     # The trainer trains a policy of its own with the same weights; the scorer copied them.
     return trained(recipe(wanted), scorer=copy.deepcopy(made))
 

@@ -12,6 +12,7 @@ from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD = "#####\n#PXO#\n#####"
@@ -33,15 +34,12 @@ def act(policy, observations, seed=0):
     return policy.act(observations, {}, np.random.default_rng(seed))
 
 
-def test_a_reply_holds_its_prompt_its_tokens_and_the_whole_text(policy):
+def test_a_reply_holds_its_prompt_and_tokens_and_messages_follow_the_template(policy):
     reply = act(policy, [BOARD])[0]
     decode = policy.tokenizer.decode
     assert decode(list(reply.prompt_ids)) == f"<|user|>{BOARD}<|assistant|><action>"
     assert len(reply.token_ids) == len(reply.logprobs) == 1
     assert reply.text == f"<action>{decode(list(reply.token_ids), skip_special_tokens=True)}</action>"
-
-
-def test_messages_and_plain_text_are_rendered_by_the_chat_template(policy):
     messages = ({"role": "system", "content": "up"}, {"role": "user", "content": BOARD})
     assert policy.encode([{"role": "user", "content": BOARD}]) == policy.encode(BOARD)
     assert policy.tokenizer.decode(list(policy.encode(messages))).startswith("<|system|>up<|user|>###")
@@ -103,7 +101,7 @@ def test_temperature_zero_takes_the_most_probable_token(policy):
     assert scores.logprobs[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in replies], abs=1e-5)
 
 
-def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
+def test_replies_end_at_a_stop_text_of_any_length_the_end_token_or_the_limit(writer):
     end = writer.tokenizer.eos_token_id
     replies = act(writer.with_settings(temperature=3.0, max_new_tokens=60), [BOARD] * 60)
     reasons = set()
@@ -114,9 +112,6 @@ def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
         assert stopped or one.token_ids[-1] == end or len(one.token_ids) == 60
         reasons.add("stop" if stopped else "end" if one.token_ids[-1] == end else "limit")
     assert {"stop", "end"} <= reasons
-
-
-def test_a_stop_text_may_span_tokens(writer):
     player = writer.with_settings(stop=("P#O",))
     ids = player.tokenizer("up#P#OX")["input_ids"]
     ends = [player._is_end(ids[: length + 1]) for length in range(len(ids))]
@@ -139,7 +134,7 @@ def test_prompts_are_remembered_until_the_weights_change():
     assert reply.logprobs[0] == pytest.approx(fresh, abs=1e-5)
 
 
-def test_a_deep_copy_is_a_policy_of_its_own():
+def test_a_deep_copy_is_a_policy_of_its_own_and_no_place_gets_no_reply(policy):
     player = tiny_policy([BOARD], seed=0, layers=1)
     before = act(player, [BOARD])
     frozen = copy.deepcopy(player)
@@ -147,17 +142,13 @@ def test_a_deep_copy_is_a_policy_of_its_own():
         player.model.model.embed_tokens.weight.neg_()
     assert act(frozen, [BOARD]) == before
     assert act(player, [BOARD])[0].logprobs != before[0].logprobs
-
-
-def test_no_place_no_reply(policy):
     assert act(policy, []) == []
 
 
 def test_demonstrations_are_what_the_model_itself_has_to_write(policy, writer):
     tokenizer = policy.tokenizer
     reply = policy.demonstrate(BOARD, "<action>up</action>")
-    assert reply.prompt_ids == policy.encode(BOARD)
-    assert reply.token_ids == (tokenizer.convert_tokens_to_ids("up"),)
+    assert (reply.prompt_ids, reply.token_ids) == (policy.encode(BOARD), (tokenizer.convert_tokens_to_ids("up"),))
     # Nothing stops "up" but the end token; "upP" is stopped by its P.
     assert writer.demonstrate(BOARD, "up").token_ids[1:] == (tokenizer.eos_token_id,)
     assert tokenizer.convert_ids_to_tokens(writer.demonstrate(BOARD, "upP").token_ids) == ["up", "P"]
@@ -177,14 +168,11 @@ def test_other_observations_are_refused(policy, observation):
     refuses(TypeError, r"must be a str or a non-empty sequence", policy.encode, observation)
 
 
-def test_a_prompt_longer_than_the_context_is_refused():
+def test_a_prompt_longer_than_the_context_is_refused_or_loses_its_beginning():
     player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4)
     # user + 20 words and blanks ("up " ten times) + assistant + <action> = 23, and 4 more do not fit in 24.
     with pytest.raises(ValueError, match="prompt of 23 tokens with up to 4 new ones does not fit the model's 24"):
         player.encode("up " * 10)
-
-
-def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
     player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4, truncate="left")
     whole = tiny_policy([BOARD], seed=0, layers=1, positions=99, max_new_tokens=4)
     prompt = whole.encode("up " * 10)
@@ -192,8 +180,7 @@ def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
     short, cut = act(player, ["up", "up " * 10])
     assert short.prompt_ids == whole.encode("up")
     assert cut.prompt_ids == prompt[-20:]  # 24 positions less 4 new tokens
-    scores = player.score([cut.prompt_ids], [cut.token_ids])
-    assert scores.logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
+    assert player.score([cut.prompt_ids], [cut.token_ids]).logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
     assert player.demonstrate("up " * 10, "<action>up</action>").prompt_ids == cut.prompt_ids
 
 
@@ -221,22 +208,20 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
         player.with_settings(truncate="raise").act(observations, infos, np.random.default_rng(3))
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
-        ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
-        ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
-        ({"temperature": -1.0}, ValueError, "temperature"),
-        ({"temperature": float("nan")}, ValueError, "temperature"),
-        ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
-        ({"batch_size": 0}, ValueError, "batch_size"),
-        ({"stop": "</action>"}, TypeError, "sequence of texts"),
-        ({"stop": [1]}, TypeError, "sequence of texts"),
-        ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
-        ({"prefix": None}, TypeError, "prefix must be a text"),
-        ({"top_p": 0.9}, TypeError, "top_p"),
-    ],
+@cases(
+    "settings, error, words",
+    ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
+    ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
+    ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
+    ({"temperature": -1.0}, ValueError, "temperature"),
+    ({"temperature": float("nan")}, ValueError, "temperature"),
+    ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
+    ({"batch_size": 0}, ValueError, "batch_size"),
+    ({"stop": "</action>"}, TypeError, "sequence of texts"),
+    ({"stop": [1]}, TypeError, "sequence of texts"),
+    ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
+    ({"prefix": None}, TypeError, "prefix must be a text"),
+    ({"top_p": 0.9}, TypeError, "top_p"),
 )
 def test_wrong_settings_are_explained(policy, settings, error, words):
     refuses(error, words, policy.with_settings, **settings)
@@ -321,14 +306,11 @@ def test_weights_that_are_cut_off_or_missing_are_explained(tmp_path, policy):
     refuses(ValueError, "cannot be loaded as a causal language model", HuggingFacePolicy.from_pretrained, tmp_path)
 
 
-def test_a_folder_without_its_tokenizer_is_explained(tmp_path, policy):
+def test_a_folder_without_its_tokenizer_or_with_one_too_large_is_explained(tmp_path, policy):
     policy.save_pretrained(tmp_path)
     for file in tmp_path.glob("*token*"):
         file.unlink()
     refuses(ValueError, "tokenizer", HuggingFacePolicy.from_pretrained, tmp_path)
-
-
-def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
     tokenizer = tiny_tokenizer(["up", "sideways"])
     tokenizer.add_tokens([f"word{i}" for i in range(50)])
     mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)

@@ -14,6 +14,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.tiny import tiny_policy
 from policies.training import check_trainable, frozen, recomputed_activations, trained_state
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD, OTHER = "#####\n#PXO#\n#####", "#####\n#_PS#\n#####"
@@ -88,8 +89,7 @@ def test_adapters_agree_are_precise_and_merge() -> None:
     replies = policy.act([BOARD, "P", OTHER, "up\ndown left"], {}, np.random.default_rng(1))
     prompts, tokens = [one.prompt_ids for one in replies], [one.token_ids for one in replies]
     for options in ({}, {"tokens_per_pass": 60}):
-        scores = policy.score(prompts, tokens, **options)
-        for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
+        for one, row in zip(replies, policy.score(prompts, tokens, **options).logprobs.tolist(), strict=True):
             assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
     base = plain()
     base.model.bfloat16()
@@ -159,8 +159,7 @@ def test_an_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"trained on other weights than those in '.*other'.*start"):
         HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "other", device="cpu")
     (folder / "adapter_base.json").unlink()  # as peft writes it: shapes are all there is to go by
-    wide = tiny_policy([BOARD], seed=0, layers=2, width=128)
-    wide.save_pretrained(tmp_path / "wide")
+    tiny_policy([BOARD], seed=0, layers=2, width=128).save_pretrained(tmp_path / "wide")
     with pytest.raises(ValueError, match="does not fit the model in"):
         HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "wide", device="cpu")
     base.rename(tmp_path / "gone")
@@ -180,14 +179,12 @@ def test_a_damaged_adapter_is_explained(tmp_path: Path) -> None:
         HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rank": 0}, "rank must be an integer of at least 1, got 0"),
-        ({"alpha": 0.0}, "alpha must be above 0"),
-        ({"targets": ()}, "targets must be names of layers"),
-        ({"dropout": 0.1}, "dropout must be 0, got 0.1"),
-    ],
+@cases(
+    "changes, words",
+    ({"rank": 0}, "rank must be an integer of at least 1, got 0"),
+    ({"alpha": 0.0}, "alpha must be above 0"),
+    ({"targets": ()}, "targets must be names of layers"),
+    ({"dropout": 0.1}, "dropout must be 0, got 0.1"),
 )
 def test_wrong_settings_are_explained(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, dataclasses.replace, SMALL, **changes)

@@ -15,6 +15,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy
+from tests.cases import cases
 from tests.refusals import refuses
 
 #: As thinking models of the Qwen3 family write: past thoughts go, an empty block stands for "do not think".
@@ -50,14 +51,12 @@ def _read(policy: HuggingFacePolicy, *texts: str) -> tuple[tuple[int, ...], str]
     return ids, policy.tokenizer.decode(list(ids))
 
 
-@pytest.mark.parametrize(
-    ("template", "arguments", "end"),
-    [
-        (THINKING, {"enable_thinking": False}, "<|im_start|>assistant\n<think>\n\n</think>\n\n<action>"),
-        (THINKING, {}, "<|im_start|>assistant\n<action>"),
-        (HEADERS, {}, "<|start_header_id|>assistant<|end_header_id|>\n\n<action>"),
-        (OPENING, {}, "<|assistant|><think>\n<action>"),
-    ],
+@cases(
+    "template, arguments, end",
+    (THINKING, {"enable_thinking": False}, "<|im_start|>assistant\n<think>\n\n</think>\n\n<action>"),
+    (THINKING, {}, "<|im_start|>assistant\n<action>"),
+    (HEADERS, {}, "<|start_header_id|>assistant<|end_header_id|>\n\n<action>"),
+    (OPENING, {}, "<|assistant|><think>\n<action>"),
 )
 def test_a_prompt_ends_with_the_generation_prompt_and_the_prefix(
     template: str, arguments: dict[str, object], end: str

@@ -51,8 +51,7 @@ def test_replies_stand_in_their_own_tokens() -> None:
     second = encoder(_chat("cell one", "up", "cell two"))
     assert second == first + letters + _ids(tokenizer, "<|end|>\n<|user|>cell two<|end|>\n<|assistant|>")
     encoder.remember(second, "down", _ids(tokenizer, "down"))
-    third = encoder(_chat("cell one", "up", "cell two", "down", "cell one"))
-    assert third[: len(second)] == second
+    assert encoder(_chat("cell one", "up", "cell two", "down", "cell one"))[: len(second)] == second
     tokenizer = _tokenizer()
     encoder = _encoder(tokenizer)
     first = encoder(_chat("cell one"))

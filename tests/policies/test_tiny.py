@@ -31,8 +31,7 @@ def test_words_and_templates_are_tokens(tokenizer) -> None:
         assert len(pieces) == 21
         inside = "".join(piece for piece in pieces if len(piece) == 1)
         assert inside == "".join(row[1:-1] for row in board.split("\n")[1:-1])
-    assert tokens(tokenizer, "left") == ["l", "e", "f", "t"]
-    assert tokens(tokenizer, "a€b") == ["a", "<|unknown|>", "b"]
+    assert (tokens(tokenizer, "left"), tokens(tokenizer, "a€b")) == (["l", "e", "f", "t"], ["a", "<|unknown|>", "b"])
     chat = [{"role": "system", "content": "Push"}, {"role": "user", "content": "box"}]
     text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     assert text == "<|system|>Push<|user|>box<|assistant|>"
@@ -99,8 +98,7 @@ def test_the_first_head_looks_at_the_token_before(model):
 
 @pytest.mark.parametrize("head_size", [8, 32, 48])
 def test_values_seen_through_the_output_are_the_token_in_a_subspace(head_size):
-    model = make(head_size=head_size, copying=True).model
-    for layer in model.model.layers:
+    for layer in make(head_size=head_size, copying=True).model.model.layers:
         for head in range(2):
             rows = slice(head * head_size, (head + 1) * head_size)
             through = layer.self_attn.o_proj.weight[:, rows] @ layer.self_attn.v_proj.weight[rows]

@@ -3,8 +3,6 @@
 A damaged file either loads, and can then be used, or raises a ValueError that names the file (or its folder).
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -4,8 +4,6 @@ in circles, nowhere or out, and what may not be read or written.
 Each is tried in a process of its own, which has no more rights than the files give it and is ended when it hangs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -28,7 +26,7 @@ from agentgym.outside.files import LockedError, locked, write_file
 from agentgym.trajectory import StepTable
 from tests.robustness.damage import check_words, put
 from tests.robustness.files import FORMATS, NEEDS
-from tests.robustness.trial import Trial
+from tests.robustness.trial import Trial, record
 
 #: What is done to a path of a folder of files. A pipe in the place of a file that is named by its path is read: it is
 #: how shells hand over what a program prints.
@@ -194,14 +192,10 @@ TRIALS = [
     *(
         Trial(
             f"disks/{kind}",
-            st.fixed_dictionaries(
-                {
-                    "format": st.just(kind),
-                    "deeds": st.lists(
-                        st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2
-                    ),
-                    "strangers": st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
-                }
+            record(
+                format=st.just(kind),
+                deeds=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2),
+                strangers=st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
             ),
             check,
             8,
@@ -212,12 +206,10 @@ TRIALS = [
     ),
     Trial(
         "disks/cache",
-        st.fixed_dictionaries(
-            {
-                "env": st.sampled_from(["games", "shop", "answers"]),
-                "place": st.sampled_from(["a folder", "below it", "a file"]),
-                "filled": st.booleans(),
-            }
+        record(
+            env=st.sampled_from(["games", "shop", "answers"]),
+            place=st.sampled_from(["a folder", "below it", "a file"]),
+            filled=st.booleans(),
         ),
         check_cache,
         8,
@@ -387,8 +379,7 @@ def check_writers(sizes: list[int]) -> None:
         children = [in_child(work(size, b"abcd"[i : i + 1])) for i, size in enumerate(sizes)]
         taken = sum(told(pipe) for _, pipe in children)
         assert [os.waitpid(process, 0)[1] for process, _ in children] == [0] * len(children)
-        found = path.read_bytes()
-        assert found in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
+        assert path.read_bytes() in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
         assert len(counter.read_bytes()) == taken
         assert sorted(each.name for each in Path(name).iterdir()) == ["counter", "lock", "x"]
 

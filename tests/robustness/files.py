@@ -3,8 +3,6 @@
 "homes" are published files of VirtualHome of the right form, whose content is drawn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io
@@ -32,7 +30,7 @@ from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.webshop.official_files import write_files
 from tests.robustness.damage import Files, Format, check_words, put, taken
 from tests.robustness.pages import small_run
-from tests.robustness.trial import Trial, fragments, json_values
+from tests.robustness.trial import Trial, fragments, json_values, record
 
 
 def play(env: Any, tasks: int = 3) -> None:
@@ -72,8 +70,7 @@ Title: x
 
 
 def load_levels(folder: Path) -> None:
-    env = gym.make("AgentRL/Sokoban-v0", levels=taken(folder, "x.txt"), split="all", disable_env_checker=True)
-    play(env)
+    play(gym.make("AgentRL/Sokoban-v0", levels=taken(folder, "x.txt"), split="all", disable_env_checker=True))
 
 
 # ALFWorld's games
@@ -322,27 +319,20 @@ IDS = (1, 2, 3, 4, 10, 11, 12, 20, 21, 22, 23, 24, 30, 31, 32, 33)
 """Those of the small folder, and of what is added to it."""
 
 _id = st.sampled_from(IDS[:-3])
-
 _states = st.lists(st.sampled_from(STATE_NAMES), max_size=4)
 
-_node = st.fixed_dictionaries(
-    {
-        "class_name": st.sampled_from(CLASSES) | fragments.filter(bool),
-        "category": st.sampled_from(["Rooms", "Doors", "Things", ""]),
-        "properties": st.lists(st.sampled_from(PROPERTY_NAMES), max_size=6),
-        "states": _states,
-    }
+_node = record(
+    class_name=st.sampled_from(CLASSES) | fragments.filter(bool),
+    category=st.sampled_from(["Rooms", "Doors", "Things", ""]),
+    properties=st.lists(st.sampled_from(PROPERTY_NAMES), max_size=6),
+    states=_states,
 )
 
 #: What is held comes by the rules alone: a room in somebody's hand can be neither dropped nor put down.
 _relation = st.sampled_from(RELATION_NAMES[:5])
-
 _edge = st.tuples(_id, _relation, _id).map(list)
-
 _changed = st.lists(st.tuples(_id, _states).map(list), max_size=3)
-
 _edges = st.lists(_edge, max_size=6)
-
 _old_edge = st.tuples(st.sampled_from(IDS[:-4]), _relation, st.sampled_from(IDS[:-4])).map(list)
 
 _line = st.builds(
@@ -355,9 +345,7 @@ _goal_row = st.builds(lambda node, state: {"id": node, "state": state}, _id, st.
     lambda edge: {"from_id": edge[0], "relation_type": edge[1], "to_id": edge[2]}, _edge
 )
 
-_eai = st.fixed_dictionaries(
-    {"actions": st.lists(st.sampled_from([*PARAMETERS, "WALK|FIND"]), max_size=3), "goal": st.lists(_goal_row)}
-)
+_eai = record(actions=st.lists(st.sampled_from([*PARAMETERS, "WALK|FIND"]), max_size=3), goal=st.lists(_goal_row))
 
 #: What is added to the small folder; whole rows of "row", "eai" and "scene task" may be anything.
 _house = {
@@ -463,4 +451,4 @@ def play_homes(folder: str, goal: str, protocol: str, seed: int) -> None:
         whole.restore(saved)
 
 
-TRIALS += [Trial("homes/any", st.fixed_dictionaries({"folder": _drawn, "seed": st.integers(0, 99)}), check, 30)]
+TRIALS += [Trial("homes/any", record(folder=_drawn, seed=st.integers(0, 99)), check, 30)]

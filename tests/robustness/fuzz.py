@@ -6,8 +6,6 @@ A table at the end says what was tried. An input that failed is made as small as
 `tests/robustness/failures/`; from then on it is a test of the short form. Ctrl-C ends the run after the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import fnmatch
 import os

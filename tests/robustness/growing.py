@@ -4,8 +4,6 @@ A clock says nothing on a machine that others use as well, so the long form alon
 texts of `tests.growth` and asks that nothing is raised.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import operator
@@ -30,7 +28,7 @@ from tests.agentgym.hard_inputs import (
 )
 from tests.growth import FAMILIES, MOST_GROWTH, Family, growth, text_of
 from tests.robustness.parsers import PARSERS
-from tests.robustness.trial import FRAGMENTS, Trial
+from tests.robustness.trial import FRAGMENTS, Trial, record
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
 
 Work = Callable[[], object]
@@ -154,7 +152,6 @@ def family(begin: str, units: list[str], end: str) -> Family:
 
 
 _fragments = st.sampled_from([fragment for fragment in FRAGMENTS if fragment])
-
 _ends = st.sampled_from(FRAGMENTS)
 
 TRIALS += [
@@ -162,11 +159,9 @@ TRIALS += [
     *(Trial(f"time/{parser}", st.just(parser), check_all, 1, cheap=False, long=True) for parser in PARSERS),
     Trial(
         "time/any",
-        st.fixed_dictionaries(
-            {
-                "parser": st.sampled_from(list(PARSERS)),
-                "family": st.builds(family, _ends, st.lists(_fragments, min_size=1, max_size=3), _ends).map(list),
-            }
+        record(
+            parser=st.sampled_from(list(PARSERS)),
+            family=st.builds(family, _ends, st.lists(_fragments, min_size=1, max_size=3), _ends).map(list),
         ),
         check_text,
         40,

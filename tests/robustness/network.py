@@ -1,7 +1,5 @@
 """Trials of what comes over a connection: answers of endpoints and retrievers, requests to the search server."""
 
-from __future__ import annotations
-
 import json
 import socket
 import urllib.request
@@ -22,7 +20,7 @@ from policies.engines.judge import JudgeScorer
 from tests.agentgym.outside.chat import chat_server
 from tests.agentgym.searchqa import support as loopback
 from tests.robustness.damage import accidents, damaged
-from tests.robustness.trial import Trial, json_values, pieces, text_of
+from tests.robustness.trial import Trial, json_values, pieces, record, text_of
 
 KEY = "sk-Zq7-secret-key"
 COMPLETION = chat_server.completion("<action>up</action>")
@@ -38,17 +36,15 @@ bodies = st.one_of(
     st.builds(lambda made: ["content", made], json_values),
     st.just(["key", None]),
 )
-answers = st.fixed_dictionaries(
-    {
-        "body": bodies,
-        "status": st.sampled_from([200, 200, 200, 200, 201, 204, 301, 307, 400, 401, 404, 413, 429, 500, 503]),
-        "length": st.sampled_from([0, 0, 0, 0, -1, -7, 1, 1000]),
-        "headers": st.dictionaries(
-            st.sampled_from(["Retry-After", "Location", "Content-Encoding", "Content-Type", "X-Any", "Set-Cookie"]),
-            st.sampled_from(["0", "-1", "9" * 30, "nan", "gzip", "text/html", "http://127.0.0.1:1/", "a" * 70_000]),
-            max_size=2,
-        ),
-    }
+answers = record(
+    body=bodies,
+    status=st.sampled_from([200, 200, 200, 200, 201, 204, 301, 307, 400, 401, 404, 413, 429, 500, 503]),
+    length=st.sampled_from([0, 0, 0, 0, -1, -7, 1, 1000]),
+    headers=st.dictionaries(
+        st.sampled_from(["Retry-After", "Location", "Content-Encoding", "Content-Type", "X-Any", "Set-Cookie"]),
+        st.sampled_from(["0", "-1", "9" * 30, "nan", "gzip", "text/html", "http://127.0.0.1:1/", "a" * 70_000]),
+        max_size=2,
+    ),
 )
 
 
@@ -110,8 +106,7 @@ def check_judge(given: dict[str, Any]) -> None:
         judge = JudgeScorer(ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0, temperature=0))
         scores = judge.scores(table)
     assert (np.isnan(scores) | (np.abs(scores) <= 5)).all()
-    assert judge.counts.unscored == np.isnan(scores).sum()
-    assert len(judge.failures) == judge.counts.failed
+    assert (judge.counts.unscored, len(judge.failures)) == (np.isnan(scores).sum(), judge.counts.failed)
     if given["body"][0] == "key":
         assert KEY not in repr(judge.failures)
     repr(judge.failures).encode("utf-8")
@@ -140,23 +135,22 @@ def lexical() -> LexicalRetriever:
     return LexicalRetriever(tuple(Passage(f"p{i}", f'"Ada {i}"\nAda {i} was born in Ulm.') for i in range(8)))
 
 
-requests = st.fixed_dictionaries(
-    {
-        "method": st.sampled_from(["POST", "POST", "POST", "GET", "PUT", "X" * 70_000, "", "POST / HTTP/9.9\r\n"]),
-        "path": st.sampled_from(["/retrieve", "/retrieve", "/", "/../../etc/passwd", "/\x00", "/" + "a" * 70_000]),
-        "host": st.sampled_from(["", "127.0.0.1", "evil.example", "localhost:80", "\xff"]),
-        "length": st.sampled_from(["", "", "", "-1", "9" * 30, "0", "x", "5"]),
-        "body": st.one_of(
-            st.builds(lambda made: ["text", made], pieces),
-            st.builds(lambda made: ["value", made], json_values),
-            st.builds(lambda made, k: ["value", {"queries": made, "topk": k}], st.lists(json_values), json_values),
-            st.builds(
-                lambda made, k: ["value", {"queries": [text_of(made, 20_000)], "topk": k, "return_scores": True}],
-                pieces, st.sampled_from([1, 3, 10**9, -1, None]),
-            ),
+requests = record(
+    method=st.sampled_from(["POST", "POST", "POST", "GET", "PUT", "X" * 70_000, "", "POST / HTTP/9.9\r\n"]),
+    path=st.sampled_from(["/retrieve", "/retrieve", "/", "/../../etc/passwd", "/\x00", "/" + "a" * 70_000]),
+    host=st.sampled_from(["", "127.0.0.1", "evil.example", "localhost:80", "\xff"]),
+    length=st.sampled_from(["", "", "", "-1", "9" * 30, "0", "x", "5"]),
+    body=st.one_of(
+        st.builds(lambda made: ["text", made], pieces),
+        st.builds(lambda made: ["value", made], json_values),
+        st.builds(lambda made, k: ["value", {"queries": made, "topk": k}], st.lists(json_values), json_values),
+        st.builds(
+            lambda made, k: ["value", {"queries": [text_of(made, 20_000)], "topk": k, "return_scores": True}],
+            pieces,
+            st.sampled_from([1, 3, 10**9, -1, None]),
         ),
-    }
-)  # fmt: skip
+    ),
+)
 
 
 def check_server(given: list[dict[str, Any]]) -> None:

@@ -1,7 +1,5 @@
 """Trials of the pages in a browser: whatever stands in results, it is text, and nothing of it runs."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import shutil
@@ -128,8 +126,7 @@ def check_shaping(texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         study = made_up()
         study = replace(study, created=texts[-1], machine=replace(study.machine, cpu="".join(texts), system=texts[0]))
-        pages = write_page(SHAPING.shown(study), Path(name))
-        look_at(next(page for page in pages if page.suffix == ".html"))
+        look_at(next(page for page in write_page(SHAPING.shown(study), Path(name)) if page.suffix == ".html"))
 
 
 def look_at(page: Path) -> None:

@@ -1,7 +1,5 @@
 """Everything that reads text from outside, by name; `linear` tries each with every family of text."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -359,8 +357,7 @@ def household() -> Any:
 
     rooms = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
     things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]
-    game = small_game("pick_two_obj_and_place", ("mug", "cabinet"), rooms, things)
-    env = env_of(game, repairs="all", expert=True)
+    env = env_of(small_game("pick_two_obj_and_place", ("mug", "cabinet"), rooms, things), repairs="all", expert=True)
     env.reset()
     return env
 
@@ -435,9 +432,7 @@ LOGS: dict[str, Parser] = {
 CHORE = "Your task is to: Put mug 1 on desk 1.\n\nYou are in hall 1.\nNear you: mug 1 in box 1.\nYou hold nothing."
 
 _SHOWN = ("{}", CHORE + "{}", "Your task is to: {}", "Your task is to: Put {} on {}.", "Near you: {}.", "You hold {}.")
-
 _NAMED = ("{}", "wash:{}", "wash:mug_2,{}", "store:{}:fridge_1", "place:mug_1:{}")
-
 _SAID = ("{}", "grab {}", "put {} on mug 1", "put mug 1 on {}", "pour {} into {}")
 
 

@@ -3,8 +3,6 @@
 And of SOTOPIA's forms for PettingZoo: any calls in any order, by agents that are there, wrong or out of turn.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from functools import cache
@@ -21,7 +19,7 @@ from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
-from tests.robustness.trial import Trial, fragments, json_values, pieces, text_of
+from tests.robustness.trial import Trial, fragments, json_values, pieces, record, text_of
 
 FORMS = {
     "list": list,
@@ -141,15 +139,13 @@ def histories(env_id: str) -> st.SearchStrategy[Any]:
         ),
         st.tuples(st.sampled_from(["save", "load"])),
     )
-    return st.fixed_dictionaries(
-        {
-            "id": st.just(env_id),
-            "envs": st.integers(1, 3),
-            "mode": st.sampled_from([mode.value for mode in AutoresetMode]),
-            "limit": st.sampled_from([1, 3, 8, 50]),
-            "seed": st.integers(0, 999),
-            "operations": st.lists(operation.map(list), max_size=14),
-        }
+    return record(
+        id=st.just(env_id),
+        envs=st.integers(1, 3),
+        mode=st.sampled_from([mode.value for mode in AutoresetMode]),
+        limit=st.sampled_from([1, 3, 8, 50]),
+        seed=st.integers(0, 999),
+        operations=st.lists(operation.map(list), max_size=14),
     )
 
 
@@ -213,19 +209,17 @@ TRIALS = [
         Trial(f"vector/{row.id[8:]}", histories(row.id), check_vector, 12),
         Trial(
             f"actions/{row.id[8:]}",
-            st.fixed_dictionaries(
-                {
-                    "id": st.just(row.id),
-                    "seed": st.integers(0, 999),
-                    "actions": st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8),
-                }
+            record(
+                id=st.just(row.id),
+                seed=st.integers(0, 999),
+                actions=st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8),
             ),
             check_actions,
             30,
         ),
         Trial(
             f"options/{row.id[8:]}",
-            st.fixed_dictionaries({"id": st.just(row.id), "options": st.deferred(lambda row=row: _options(row.id))}),
+            record(id=st.just(row.id), options=st.deferred(lambda row=row: _options(row.id))),
             check_options,
             40,
         ),
@@ -337,13 +331,11 @@ def quiet(given: dict[str, Any]) -> None:
 TRIALS += [
     Trial(
         f"paired/{form}",
-        st.fixed_dictionaries(
-            {
-                "form": st.just(form),
-                "order": st.sampled_from(orders),
-                "seed": st.integers(0, 99),
-                "calls": st.lists(_call, max_size=12),
-            }
+        record(
+            form=st.just(form),
+            order=st.sampled_from(orders),
+            seed=st.integers(0, 99),
+            calls=st.lists(_call, max_size=12),
         ),
         quiet,
         30,

@@ -1,7 +1,5 @@
 """Trials of tables: any rows, every credit method; and that time and memory grow as the rows do."""
 
-from __future__ import annotations
-
 import tempfile
 import tracemalloc
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.growth import MOST_GROWTH, growth, seconds
-from tests.robustness.trial import Trial
+from tests.robustness.trial import Trial, record
 from tests.wrappers.credit.hard_tables import ATTRIBUTING, BRANCHING, CREDIT, REWARDS
 
 METHODS = {**{name: CREDIT[name] for name in CREDIT if name not in REWARDS}, **BRANCHING}
@@ -158,37 +156,34 @@ _linear = st.sampled_from([name for name in METHODS if name not in ATTRIBUTING])
 TRIALS = [
     Trial(
         "tables/credit",
-        st.fixed_dictionaries(
-            {
-                "kind": _kinds, "rewards": st.sampled_from(list(REWARDS)), "rows": st.integers(4, 60),
-                "seed": st.integers(0, 999), "texts": st.booleans(), "method": _methods,
-            }
+        record(
+            kind=_kinds,
+            rewards=st.sampled_from(list(REWARDS)),
+            rows=st.integers(4, 60),
+            seed=st.integers(0, 999),
+            texts=st.booleans(),
+            method=_methods,
         ),
         check_credit,
         150,
     ),
     Trial(
         "tables/time",
-        st.fixed_dictionaries({"kind": _kinds, "rows": st.sampled_from([2_000, 4_000]), "method": _linear}),
+        record(kind=_kinds, rows=st.sampled_from([2_000, 4_000]), method=_linear),
         check_time,
         25,
         cheap=False,
         long=True,
     ),
     Trial(
-        "tables/file",
-        st.fixed_dictionaries({"kind": _kinds, "rows": st.sampled_from([500, 2_000])}),
-        check_file,
-        3,
-        cheap=False,
-        long=True,
+        "tables/file", record(kind=_kinds, rows=st.sampled_from([500, 2_000])), check_file, 3, cheap=False, long=True
     ),
     Trial(
         "tables/million",
-        st.fixed_dictionaries({"kind": _kinds, "method": _linear, "texts": st.booleans()}),
+        record(kind=_kinds, method=_linear, texts=st.booleans()),
         check_million,
         2,
         cheap=False,
         long=True,
     ),
-]  # fmt: skip
+]

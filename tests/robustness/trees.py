@@ -3,8 +3,6 @@
 And of learning from preferences: any replies in the pairs, and any numbers beside them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import warnings
@@ -21,7 +19,7 @@ from agentgym.trajectory import Reply, StepTable
 from agentgym.trajectory.episode import Step, Trajectory
 from tests.agentgym.rollout.test_tree import UnjudgedVectorEnv
 from tests.corridor import CorridorVectorEnv
-from tests.robustness.trial import Trial, fragments
+from tests.robustness.trial import Trial, fragments, record
 
 #: What a policy may do in place of a reply.
 DEEDS = ("raise", "none", "too few", "too many", "no list", "bytes", "number")
@@ -106,13 +104,9 @@ def check(given: dict[str, Any]) -> None:
     again = played(given, given["places"])
     assert isinstance(again, StepTable)
     assert columns(again) == columns(table)
-    roots = np.flatnonzero(table.parent < 0)
-    assert len(roots) >= 1
-    parents = table.parent[table.parent >= 0]
-    assert (table.group[parents] == table.trajectory_group[table.parent >= 0]).all()
-    first = table.order[table.offsets[:-1]]
-    begun = np.where(table.parent >= 0, table.t[table.parent] + 1, 0)
-    assert (table.t[first] == begun).all()
+    assert len(np.flatnonzero(table.parent < 0)) >= 1
+    assert (table.group[table.parent[table.parent >= 0]] == table.trajectory_group[table.parent >= 0]).all()
+    assert (table.t[table.order[table.offsets[:-1]]] == np.where(table.parent >= 0, table.t[table.parent] + 1, 0)).all()
     assert (table.episode_length <= given["limit"] + 1).all()
     assert len(table.endings) == table.n_trajectories
     assert np.isfinite(table.reward).all()
@@ -130,21 +124,19 @@ _texts = st.one_of(
 TRIALS = [
     Trial(
         f"trees/{kind}",
-        st.fixed_dictionaries(
-            {
-                "kind": st.just(kind),
-                "texts": _texts,
-                "together": st.booleans(),
-                "places": st.integers(1, 5),
-                "limit": st.sampled_from([1, 2, 5, 12]),
-                "tasks": st.lists(st.integers(1, 3), min_size=1, max_size=3),
-                "group_size": st.integers(1, 3),
-                "branches": st.integers(1, 3),
-                "rounds": st.integers(1, 2),
-                "select": st.sampled_from(sorted(SELECTIONS)) | st.lists(st.floats(0, 1), max_size=4),
-                "common": st.sampled_from([True, False, "siblings"]),
-                "seed": st.integers(0, 99),
-            }
+        record(
+            kind=st.just(kind),
+            texts=_texts,
+            together=st.booleans(),
+            places=st.integers(1, 5),
+            limit=st.sampled_from([1, 2, 5, 12]),
+            tasks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+            group_size=st.integers(1, 3),
+            branches=st.integers(1, 3),
+            rounds=st.integers(1, 2),
+            select=st.sampled_from(sorted(SELECTIONS)) | st.lists(st.floats(0, 1), max_size=4),
+            common=st.sampled_from([True, False, "siblings"]),
+            seed=st.integers(0, 99),
         ),
         check,
         30,
@@ -231,34 +223,25 @@ def check_pairs(given: dict[str, Any]) -> None:
 
 
 _ids = st.lists(st.integers(0, 20) | st.sampled_from([0, 1, 5, -1, 109, 110, 10**6, 2**63]), max_size=4)
+_reply = record(prompt_ids=_ids, token_ids=_ids, allowed=st.none() | st.none() | st.lists(_ids, max_size=3))
 
-_reply = st.fixed_dictionaries(
-    {"prompt_ids": _ids, "token_ids": _ids, "allowed": st.none() | st.none() | st.lists(_ids, max_size=3)}
-)
-
-_good = st.fixed_dictionaries(
-    {
-        "prompt_ids": st.lists(st.integers(0, 20), min_size=1, max_size=3),
-        "token_ids": st.lists(st.integers(0, 20), min_size=1, max_size=3),
-        "allowed": st.none(),
-    }
+_good = record(
+    prompt_ids=st.lists(st.integers(0, 20), min_size=1, max_size=3),
+    token_ids=st.lists(st.integers(0, 20), min_size=1, max_size=3),
+    allowed=st.none(),
 )
 
 _side = st.lists(_good, min_size=1, max_size=2) | st.lists(_good | _reply, max_size=2)
-
 _number = st.sampled_from([0, 1, 2, -1, 0.5, 1e-3, 1e6, 1e300, "nan", "inf", "-inf", None, True])
-
 _names = ("beta", "likelihood", "epochs", "batch_size", "microbatch_rows", "learning_rate", "weight_decay", "warmup",
     "max_grad_norm")  # fmt: skip
 
 TRIALS += [
     Trial(
         "preferences/learned",
-        st.fixed_dictionaries(
-            {
-                "pairs": st.lists(st.lists(_side, min_size=2, max_size=2), max_size=3),
-                "options": st.dictionaries(st.sampled_from(_names), _number, max_size=1),
-            }
+        record(
+            pairs=st.lists(st.lists(_side, min_size=2, max_size=2), max_size=3),
+            options=st.dictionaries(st.sampled_from(_names), _number, max_size=1),
         ),
         check_learning,
         30,
@@ -266,14 +249,12 @@ TRIALS += [
     ),
     Trial(
         "preferences/pairs",
-        st.fixed_dictionaries(
-            {
-                "episodes": st.lists(
-                    st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from([0, 0.5, 1, -1, 1e300])).map(list),
-                    max_size=8,
-                ),
-                "options": st.dictionaries(st.sampled_from(["margin", "per_task", "seed"]), _number, max_size=2),
-            }
+        record(
+            episodes=st.lists(
+                st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from([0, 0.5, 1, -1, 1e300])).map(list),
+                max_size=8,
+            ),
+            options=st.dictionaries(st.sampled_from(["margin", "per_task", "seed"]), _number, max_size=2),
         ),
         check_pairs,
         30,

@@ -1,7 +1,5 @@
 """A trial: hostile input drawn by hypothesis, and a check of what the code makes of it."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -122,6 +120,11 @@ fragments = st.sampled_from(FRAGMENTS) | st.text(st.characters(), max_size=8)
 pieces = st.lists(st.tuples(fragments, st.sampled_from([1, 1, 1, 1, 2, 3, 50, 3_000, 60_000])), max_size=6).map(
     lambda made: [list(piece) for piece in made]
 )
+
+
+def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw a dict with these keys."""
+    return st.fixed_dictionaries(fields)
 
 
 def text_of(made: list[Any], most: int = 1_000_000) -> str:

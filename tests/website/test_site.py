@@ -98,8 +98,7 @@ def test_the_site_builds_strictly_with_results_and_outputs_and_is_read_without_a
     assert 'id="wrappers.credit.graphgpo.graphgpo"' in reference
     lost = re.findall(r"""(?:href|src)=["']?([^"'> #?]+)""", (tmp_path / "404.html").read_text(encoding="utf-8"))
     assert [link for link in lost if "://" not in link and not (tmp_path / link).exists()] == []
-    room = _words(tmp_path / "environments/corridor.html")
-    assert "> north" in room
+    assert "> north" in _words(tmp_path / "environments/corridor.html")
     assert (tmp_path / "images/environments/corridor.svg").stat().st_size > 5_000
     assert "def play(" in _words(tmp_path / "examples/credit_in_your_trainer.html")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import MOST_CHARACTERS
+from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.growth import FAMILIES, text_of
 from tests.refusals import refuses
@@ -43,8 +43,7 @@ def test_replies_are_cleaned_and_read_up_to_a_limit() -> None:
     assert (parsed.command, parsed.thought) == ("go \ufffd north", "\ufffd[1m\ufffd")
     assert type(parse_reply(np.str_("<action>up</action>")).command) is str
     late = " " * MOST_CHARACTERS + "<action>up</action>"
-    assert parse_reply(late).error == "no_action"
-    assert parse_reply(late[19:]).command == "up"
+    assert (parse_reply(late).error, parse_reply(late[19:]).command) == ("no_action", "up")
     assert len(board("#\n" * 500_000)) < 3000
     assert "expected a board of 6 rows of 6 cells" in board("#\n" * 500_000)
     window = PromptWindow(BOARD, instructions=False)
@@ -104,8 +103,7 @@ def test_boards_of_other_sizes_and_alphabets() -> None:
     assert env.observation_space == gym.spaces.Box(0, 1, (7, 6, 7), np.float32)
     for index in range(20):
         planes, info = env.reset(options={"index": index})
-        assert planes.tolist() == naive(info["state_key"], "#_OX√PS")
-        assert planes.dtype == np.float32
+        assert (planes.tolist(), planes.dtype) == (naive(info["state_key"], "#_OX√PS"), np.float32)
     env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1, symbols="xsb", separator=" "))
     planes, _ = env.reset(options={"level": "#####\n#@$.#\n#   #\n#####"})
     planes, *_ = env.step("right")
@@ -128,18 +126,16 @@ def test_boards_of_other_sizes_and_alphabets() -> None:
         SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset(seed=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "pass symbols="),
-        ({"symbols": "ab"}, "shape="),
-        ({"symbols": "aa", "shape": (1, 6)}, "distinct"),
-        ({"symbols": "", "shape": (1, 6)}, "distinct"),
-        ({"symbols": "a\n", "shape": (1, 6)}, "line break"),
-        ({"symbols": "ab", "shape": (0, 6)}, "at least 1"),
-        ({"symbols": "ab", "shape": (1, 6), "fill": "c"}, "fill"),
-        ({"symbols": "ab", "shape": (1, 6), "dtype": "int64"}, "unsigned"),
-    ],
+@cases(
+    "options, words",
+    ({}, "pass symbols="),
+    ({"symbols": "ab"}, "shape="),
+    ({"symbols": "aa", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "a\n", "shape": (1, 6)}, "line break"),
+    ({"symbols": "ab", "shape": (0, 6)}, "at least 1"),
+    ({"symbols": "ab", "shape": (1, 6), "fill": "c"}, "fill"),
+    ({"symbols": "ab", "shape": (1, 6), "dtype": "int64"}, "unsigned"),
 )
 def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
     refuses(ValueError, words, SymbolPlanes, CorridorEnv(), **options)
@@ -148,8 +144,7 @@ def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
 def test_numbers_are_commands_in_plain_gymnasium() -> None:
     env = DiscreteActions(CorridorEnv(), commands=("right", "left"))
     env.reset(options={"index": 2})
-    assert env.step(np.int64(0))[0] == "cell 3"
-    assert env.step(np.array(1))[0] == "cell 2"
+    assert (env.step(np.int64(0))[0], env.step(np.array(1))[0]) == ("cell 3", "cell 2")
     assert DiscreteActions(CorridorEnv()).commands == ("left", "right", "jump")
     for wrong in (2, -1, "up", None):
         refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)

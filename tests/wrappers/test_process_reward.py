@@ -13,8 +13,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles
@@ -81,8 +81,7 @@ def test_contributions_and_values_by_hand() -> None:
         rewards.append(reward)
         potentials.append(env.potential)
     # 3 (1 - 0), 3 (1 - 2), 3 (2 - 2), 3 (1/2 - 4), 3 (0 - 1)
-    assert rewards == [3.0, -3.0, 0.0, -10.5, -3.0]
-    assert potentials == [2.0, 2.0, 4.0, 1.0, 0.0]
+    assert (rewards, potentials) == ([3.0, -3.0, 0.0, -10.5, -3.0], [2.0, 2.0, 4.0, 1.0, 0.0])
     assert terminated
     assert info["process_reward"] == 8.0
     env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)
@@ -286,8 +285,7 @@ def test_plain_text_environments(form: str) -> None:
 
 def test_observations_that_are_written_over_are_kept() -> None:
     says = Says([0.0], [0.0])
-    make = functools.partial(gym.make, "CartPole-v1")
-    envs = VectorProcessReward(SyncVectorEnv([make], copy=False), says)
+    envs = VectorProcessReward(SyncVectorEnv([functools.partial(gym.make, "CartPole-v1")], copy=False), says)
     first = envs.reset(seed=0)[0].copy()
     second = envs.step(np.array([1]))[0].copy()
     envs.step(np.array([1]))
@@ -336,22 +334,20 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
         envs.step(["jump"] * 20)
 
 
-@pytest.mark.parametrize(
-    ("answer", "error", "words"),
-    [
-        ([1.0], ValueError, r"one score per step, 2 \(None where it has no opinion\), got 1: \[1.0\]"),
-        ([1.0, 2.0, 3.0], ValueError, "one score per step, 2 .*, got 3"),
-        (np.zeros((2, 1)), TypeError, r"numbers.*got list \(\[0.0\]\) for sub-environment 0 \(step 1 of its episode\)"),
-        (None, TypeError, "a sequence of 2 scores, one per step, got NoneType"),
-        (0.5, TypeError, "a sequence of 2 scores.*got float"),
-        (np.float64(0.5), TypeError, "a sequence of 2 scores.*got float"),
-        ("12", TypeError, "a sequence of 2 scores.*got str"),
-        ({0: 1.0, 1: 2.0}, TypeError, "a sequence of 2 scores.*got dict"),
-        ([1.0, "good"], TypeError, r"numbers.*got str \('good'\) for sub-environment 1 \(step 1"),
-        ([1.0, 1j], TypeError, "numbers.*got complex"),
-        ([1.0, math.inf], ValueError, "finite numbers.*got inf for sub-environment 1"),
-        (np.array([-np.inf, 0.0]), ValueError, "finite numbers.*got -inf for sub-environment 0"),
-    ],
+@cases(
+    "answer, error, words",
+    ([1.0], ValueError, r"one score per step, 2 \(None where it has no opinion\), got 1: \[1.0\]"),
+    ([1.0, 2.0, 3.0], ValueError, "one score per step, 2 .*, got 3"),
+    (np.zeros((2, 1)), TypeError, r"numbers.*got list \(\[0.0\]\) for sub-environment 0 \(step 1 of its episode\)"),
+    (None, TypeError, "a sequence of 2 scores, one per step, got NoneType"),
+    (0.5, TypeError, "a sequence of 2 scores.*got float"),
+    (np.float64(0.5), TypeError, "a sequence of 2 scores.*got float"),
+    ("12", TypeError, "a sequence of 2 scores.*got str"),
+    ({0: 1.0, 1: 2.0}, TypeError, "a sequence of 2 scores.*got dict"),
+    ([1.0, "good"], TypeError, r"numbers.*got str \('good'\) for sub-environment 1 \(step 1"),
+    ([1.0, 1j], TypeError, "numbers.*got complex"),
+    ([1.0, math.inf], ValueError, "finite numbers.*got inf for sub-environment 1"),
+    (np.array([-np.inf, 0.0]), ValueError, "finite numbers.*got -inf for sub-environment 0"),
 )
 def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error: type[Exception], words: str) -> None:
     envs = VectorProcessReward(corridor(2), Says(answer))
@@ -377,18 +373,16 @@ def test_scores_may_be_tensors() -> None:
     assert envs.step(["left", "left"])[1].tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
-        ({"weight": "1"}, TypeError, "weight must be a number, got '1'"),
-        ({"weight": True}, TypeError, "weight must be a number, got True"),
-        ({"weight": NAN}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
-        ({"gamma": None}, TypeError, "gamma must be a number, got None"),
-        ({"gamma": 0.0}, ValueError, r"gamma is the learner's discount: pass a number in \(0, 1\], got 0.0"),
-        ({"gamma": 1.5}, ValueError, "discount"),
-        ({"kind": "level"}, ValueError, r"kind must be one of \('contribution', 'value', 'advantage'\), got 'level'"),
-    ],
+@cases(
+    "options, error, words",
+    ({"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
+    ({"weight": "1"}, TypeError, "weight must be a number, got '1'"),
+    ({"weight": True}, TypeError, "weight must be a number, got True"),
+    ({"weight": NAN}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
+    ({"gamma": None}, TypeError, "gamma must be a number, got None"),
+    ({"gamma": 0.0}, ValueError, r"gamma is the learner's discount: pass a number in \(0, 1\], got 0.0"),
+    ({"gamma": 1.5}, ValueError, "discount"),
+    ({"kind": "level"}, ValueError, r"kind must be one of \('contribution', 'value', 'advantage'\), got 'level'"),
 )
 def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
     for make in (

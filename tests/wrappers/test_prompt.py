@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from agentgym.registry import ROWS
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
@@ -37,8 +38,7 @@ def test_the_window_by_hand() -> None:
         ({"instructions": "Be quick."}, "Be quick."),
     ]:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
-        assert system == {"role": "system", "content": expected}
-        assert user == {"role": "user", "content": "cell 2"}
+        assert (system, user) == ({"role": "system", "content": expected}, {"role": "user", "content": "cell 2"})
     env = PromptWindow(CorridorEnv(), history=2)
     env.reset(options={"index": 2})
     assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"
@@ -109,14 +109,12 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     assert len(rendered) <= 15
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"history": -1}, "history must be an integer of at least 0 or None"),
-        ({"history": 2.0}, "history must be an integer"),
-        ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
-        ({"max_chars": "80"}, "max_chars must be an integer"),
-    ],
+@cases(
+    "options, message",
+    ({"history": -1}, "history must be an integer of at least 0 or None"),
+    ({"history": 2.0}, "history must be an integer"),
+    ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
+    ({"max_chars": "80"}, "max_chars must be an integer"),
 )
 def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
     refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
@@ -146,8 +144,7 @@ def test_a_picture_is_a_part_of_the_content() -> None:
     messages, _ = env.reset(seed=0)
     image, text = messages[-1]["content"]
     assert messages in env.observation_space
-    assert image["type"] == "image"
-    assert image["image"].dtype == np.uint8
+    assert (image["type"], image["image"].dtype) == ("image", np.uint8)
     assert text["type"] == "text"
     content = env.step("up")[0][-1]["content"]
     assert [part["type"] for part in content] == ["image", "text"]
@@ -214,8 +211,7 @@ def test_facts_stand_below_the_observation() -> None:
     messages, *_ = env.step("left")
     now = "Step 1, you saw:\ncell 2\nStep 1, you did: left\n\nNow you see:\ncell 1"
     assert _user(messages) == f"{now}\n\n{below.replace('0.5', '0.25')}"
-    short = PromptWindow(CorridorEnv(), **style, max_chars=10)
-    assert _user(short.reset(options={"index": 2})[0]).endswith(below)
+    assert _user(PromptWindow(CorridorEnv(), **style, max_chars=10).reset(options={"index": 2})[0]).endswith(below)
     envs = VectorPromptWindow(CorridorVectorEnv(2), history=0, instructions=False, facts=("score",))
     messages, _ = envs.reset(options=[{"index": 1}, {"index": 2}])
     assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
@@ -228,24 +224,22 @@ IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}
 TEXT = {"type": "text", "text": "t"}
 
 
-@pytest.mark.parametrize(
-    ("value", "member"),
-    [
-        (({"role": "user", "content": ""},), True),
-        (({"role": "system", "content": "s"}, {"role": "user", "content": "u"}), True),
-        (({"role": "user", "content": [IMAGE, TEXT]},), True),
-        ((), False),
-        ([{"role": "user", "content": "u"}], False),
-        (("user",), False),
-        (({"role": "nobody", "content": "u"},), False),
-        (({"role": "user", "content": 3},), False),
-        (({"role": "user", "content": "u", "name": "n"},), False),
-        (({"role": "user", "content": []},), False),
-        (({"role": "user", "content": ["t"]},), False),
-        (({"role": "user", "content": [{"type": "text"}]},), False),
-        (({"role": "user", "content": [{"type": "image", "image": np.zeros((2, 2))}]},), False),
-        (({"role": "user", "content": [{"type": "sound"}]},), False),
-    ],
+@cases(
+    "value, member",
+    (({"role": "user", "content": ""},), True),
+    (({"role": "system", "content": "s"}, {"role": "user", "content": "u"}), True),
+    (({"role": "user", "content": [IMAGE, TEXT]},), True),
+    ((), False),
+    ([{"role": "user", "content": "u"}], False),
+    (("user",), False),
+    (({"role": "nobody", "content": "u"},), False),
+    (({"role": "user", "content": 3},), False),
+    (({"role": "user", "content": "u", "name": "n"},), False),
+    (({"role": "user", "content": []},), False),
+    (({"role": "user", "content": ["t"]},), False),
+    (({"role": "user", "content": [{"type": "text"}]},), False),
+    (({"role": "user", "content": [{"type": "image", "image": np.zeros((2, 2))}]},), False),
+    (({"role": "user", "content": [{"type": "sound"}]},), False),
 )
 def test_membership_of_messages(value: object, member: bool) -> None:
     assert (value in MessageSpace()) is member
@@ -318,8 +312,7 @@ def test_the_vector_form_equals_the_single_one_in_every_mode(mode: AutoresetMode
     single = [Transcript(ReplyParser(CorridorEnv()), instructions=False) for _ in range(2)]
     envs = VectorTranscript(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), instructions=False)
     shown, _ = envs.reset(seed=[0, 0], options=[{"index": 3}, {"index": 1}])
-    expected = tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
-    assert shown == expected
+    assert shown == tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
     replies = ["<action>right</action>", "<action>right</action>"]
     ended, going = (env.step(reply)[0] for env, reply in zip(single, replies, strict=True))
     shown, _, terminated, _, infos = envs.step(replies)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentgym.outside.text import clean
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
@@ -26,34 +27,32 @@ ADD = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "r
 CALLS = {"form": "tool_calls", "tools": [ADD]}
 
 
-@pytest.mark.parametrize(
-    ("text", "command", "error"),
-    [
-        ("<action>up</action>", "up", E.OK),
-        ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
-        ("I say: <ACTION>Up</Action> now", "Up", E.OK),
-        ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
-        ("<think>1</think><think>2</think><action>b</action>", "b", E.OK),
-        ("<action>b</action><think>done</think>", "b", E.OK),
-        ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
-        ("", "", E.NO_ACTION),
-        ("up", "", E.NO_ACTION),
-        ("<think>up</think>", "", E.NO_ACTION),
-        ("< action>up</ action>", "", E.NO_ACTION),
-        ("<actions>up</actions>", "", E.NO_ACTION),
-        ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
-        ("<action>up</action><think>", "", E.UNCLOSED_THINK),
-        ("<action>up", "", E.UNCLOSED_ACTION),
-        ("<action>up</think>", "", E.UNCLOSED_ACTION),
-        ("<action>up<action>down</action>", "", E.NESTED_TAG),
-        ("<action><think>up</think>down</action>", "", E.NESTED_TAG),
-        ("up</action>", "", E.STRAY_TAG),
-        ("thought</think><action>up</action>", "", E.STRAY_TAG),
-        ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
-        ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
-        ("<action> \n\t </action>", "", E.EMPTY_ACTION),
-        ("<action></action>", "", E.EMPTY_ACTION),
-    ],
+@cases(
+    "text, command, error",
+    ("<action>up</action>", "up", E.OK),
+    ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
+    ("I say: <ACTION>Up</Action> now", "Up", E.OK),
+    ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
+    ("<think>1</think><think>2</think><action>b</action>", "b", E.OK),
+    ("<action>b</action><think>done</think>", "b", E.OK),
+    ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
+    ("", "", E.NO_ACTION),
+    ("up", "", E.NO_ACTION),
+    ("<think>up</think>", "", E.NO_ACTION),
+    ("< action>up</ action>", "", E.NO_ACTION),
+    ("<actions>up</actions>", "", E.NO_ACTION),
+    ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
+    ("<action>up</action><think>", "", E.UNCLOSED_THINK),
+    ("<action>up", "", E.UNCLOSED_ACTION),
+    ("<action>up</think>", "", E.UNCLOSED_ACTION),
+    ("<action>up<action>down</action>", "", E.NESTED_TAG),
+    ("<action><think>up</think>down</action>", "", E.NESTED_TAG),
+    ("up</action>", "", E.STRAY_TAG),
+    ("thought</think><action>up</action>", "", E.STRAY_TAG),
+    ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
+    ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
+    ("<action> \n\t </action>", "", E.EMPTY_ACTION),
+    ("<action></action>", "", E.EMPTY_ACTION),
 )
 def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text)
@@ -65,45 +64,43 @@ def test_thoughts_are_kept_and_wrong_calls_named() -> None:
     refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
 
 
-@pytest.mark.parametrize(
-    ("options", "text", "command", "error"),
-    [
-        ({"require_think": True}, "<think></think><action>up</action>", "up", E.OK),
-        ({"require_think": True}, "<action>up</action>", "", E.NO_THINK),
-        ({"require_think": True}, "<action>up</action><think>late</think>", "", E.NO_THINK),
-        ({"several": "first"}, "<action>a</action><action>b</action>", "a", E.OK),
-        ({"several": "first"}, "<action>a</action><action>never closed", "a", E.OK),
-        ({"several": "first"}, "<action></action><action>b</action>", "", E.EMPTY_ACTION),
-        ({"several": "last"}, "<action>a</action><action>b</action>", "b", E.OK),
-        ({"several": "last"}, "<action>a</action><action>never closed", "", E.UNCLOSED_ACTION),
-        ({"outside": "error"}, " <think>t</think>\n<action>a</action> ", "a", E.OK),
-        ({"outside": "error"}, "so <action>a</action>", "", E.TEXT_OUTSIDE),
-        ({"outside": "error"}, "<action>a</action>!", "", E.TEXT_OUTSIDE),
-        ({"outside": "error"}, "<think>t</think> so <action>a</action>", "", E.TEXT_OUTSIDE),
-        ({"max_length": 3}, "<action> abc </action>", "abc", E.OK),
-        ({"max_length": 3}, "<action>abcd</action>", "", E.TOO_LONG),
-        ({"action_tag": "search"}, "<search>red shoes</search>", "red shoes", E.OK),
-        ({"action_tag": "search"}, "<action>red shoes</action>", "", E.NO_ACTION),
-        ({"think_tag": "plan", "require_think": True}, "<plan>p</plan><action>a</action>", "a", E.OK),
-        ({"ignore_case": False}, "<Action>a</Action>", "", E.NO_ACTION),
-        (CALLS, '<think>add(a=9)</think><tool_call>{"name":"add","arguments":{"a":1}}</tool_call>', "add(a=1)", E.OK),
-        (CALLS, "thought so</think>add(a = 1)", "add(a=1)", E.OK),
-        (CALLS, "<think>add(a=1)", "", E.UNCLOSED_THINK),
-        (CALLS, "I would add 1.", "", E.NO_ACTION),
-        (CALLS, '<tool_call>{"name": "add", "arguments": {"a": 1, "a": 2}}</tool_call>', "", E.UNREADABLE_CALL),
-        (CALLS, '{"name": "add", "arguments": {"a": ' + "[" * 10_000 + "]" * 10_000 + "}}", "", E.UNREADABLE_CALL),
-        (CALLS, 'add(a="1")', "", E.WRONG_CALL),
-        (CALLS, "add()", "", E.WRONG_CALL),
-        (CALLS, "sub(a=1)", "", E.WRONG_CALL),
-        (CALLS, "add(a=1) add(a=2)", "", E.SEVERAL_ACTIONS),
-        (CALLS | {"several": "first"}, "add(a=1) add(", "add(a=1)", E.OK),
-        (CALLS | {"several": "last"}, "add(a=1) add(a=2)", "add(a=2)", E.OK),
-        (CALLS | {"several": "all"}, "add(a=1) add(a=2)", "add(a=1)\nadd(a=2)", E.OK),
-        (CALLS | {"several": "all"}, "add(a=1) sub(a=2)", "", E.WRONG_CALL),
-        (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
-        (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
-        ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
-    ],
+@cases(
+    "options, text, command, error",
+    ({"require_think": True}, "<think></think><action>up</action>", "up", E.OK),
+    ({"require_think": True}, "<action>up</action>", "", E.NO_THINK),
+    ({"require_think": True}, "<action>up</action><think>late</think>", "", E.NO_THINK),
+    ({"several": "first"}, "<action>a</action><action>b</action>", "a", E.OK),
+    ({"several": "first"}, "<action>a</action><action>never closed", "a", E.OK),
+    ({"several": "first"}, "<action></action><action>b</action>", "", E.EMPTY_ACTION),
+    ({"several": "last"}, "<action>a</action><action>b</action>", "b", E.OK),
+    ({"several": "last"}, "<action>a</action><action>never closed", "", E.UNCLOSED_ACTION),
+    ({"outside": "error"}, " <think>t</think>\n<action>a</action> ", "a", E.OK),
+    ({"outside": "error"}, "so <action>a</action>", "", E.TEXT_OUTSIDE),
+    ({"outside": "error"}, "<action>a</action>!", "", E.TEXT_OUTSIDE),
+    ({"outside": "error"}, "<think>t</think> so <action>a</action>", "", E.TEXT_OUTSIDE),
+    ({"max_length": 3}, "<action> abc </action>", "abc", E.OK),
+    ({"max_length": 3}, "<action>abcd</action>", "", E.TOO_LONG),
+    ({"action_tag": "search"}, "<search>red shoes</search>", "red shoes", E.OK),
+    ({"action_tag": "search"}, "<action>red shoes</action>", "", E.NO_ACTION),
+    ({"think_tag": "plan", "require_think": True}, "<plan>p</plan><action>a</action>", "a", E.OK),
+    ({"ignore_case": False}, "<Action>a</Action>", "", E.NO_ACTION),
+    (CALLS, '<think>add(a=9)</think><tool_call>{"name":"add","arguments":{"a":1}}</tool_call>', "add(a=1)", E.OK),
+    (CALLS, "thought so</think>add(a = 1)", "add(a=1)", E.OK),
+    (CALLS, "<think>add(a=1)", "", E.UNCLOSED_THINK),
+    (CALLS, "I would add 1.", "", E.NO_ACTION),
+    (CALLS, '<tool_call>{"name": "add", "arguments": {"a": 1, "a": 2}}</tool_call>', "", E.UNREADABLE_CALL),
+    (CALLS, '{"name": "add", "arguments": {"a": ' + "[" * 10_000 + "]" * 10_000 + "}}", "", E.UNREADABLE_CALL),
+    (CALLS, 'add(a="1")', "", E.WRONG_CALL),
+    (CALLS, "add()", "", E.WRONG_CALL),
+    (CALLS, "sub(a=1)", "", E.WRONG_CALL),
+    (CALLS, "add(a=1) add(a=2)", "", E.SEVERAL_ACTIONS),
+    (CALLS | {"several": "first"}, "add(a=1) add(", "add(a=1)", E.OK),
+    (CALLS | {"several": "last"}, "add(a=1) add(a=2)", "add(a=2)", E.OK),
+    (CALLS | {"several": "all"}, "add(a=1) add(a=2)", "add(a=1)\nadd(a=2)", E.OK),
+    (CALLS | {"several": "all"}, "add(a=1) sub(a=2)", "", E.WRONG_CALL),
+    (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
+    (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
+    ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
 )
 def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text, **options)
@@ -115,13 +112,11 @@ def test_every_error_is_reached_by_the_cases_above() -> None:
     assert {case[-1] for case in cases} == set(ReplyError)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"several": "any"}, "'first'"), ({"several": "all"}, "'first'"), ({"form": "calls"}, "'tool_calls'"),
-        ({"outside": "warn"}, "'ignore'"), ({"max_length": 0}, "at least 1"), ({"action_tag": "a b"}, "tag name"),
-        ({"action_tag": "THINK"}, "must differ"),
-    ],
+@cases(
+    "options, message",
+    ({"several": "any"}, "'first'"), ({"several": "all"}, "'first'"), ({"form": "calls"}, "'tool_calls'"),
+    ({"outside": "warn"}, "'ignore'"), ({"max_length": 0}, "at least 1"), ({"action_tag": "a b"}, "tag name"),
+    ({"action_tag": "THINK"}, "must differ"),
 )  # fmt: skip
 def test_wrong_options_say_what_is_expected(options: dict, message: str) -> None:
     refuses(ValueError, message, parse_reply, "", **options)
@@ -240,8 +235,7 @@ def test_entries_where_episodes_begin_by_themselves_and_where_not() -> None:
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["command"].tolist() == ["", ""]
     *_, infos = envs.step(np.array([RIGHT, "jump"], np.object_))
-    assert infos["command"].tolist() == ["", ""]
-    assert infos["reply_error"].tolist() == ["", "no_action"]
+    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", ""], ["", "no_action"])
     assert infos["final_info"]["command"].tolist() == ["right", None]
     assert infos["final_info"]["_command"].tolist() == [True, False]
     *_, infos = envs.step((LEFT, LEFT))
@@ -265,23 +259,21 @@ def test_entries_where_episodes_begin_by_themselves_and_where_not() -> None:
 COMMANDS = ("search", "answer")
 
 
-@pytest.mark.parametrize(
-    ("reply", "command", "error"),
-    [
-        ("<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", ""),
-        ("<answer> Ulm </answer>", "<answer> Ulm </answer>", ""),
-        ("<Search>Ada</SEARCH>", "<search>Ada</search>", ""),
-        ("<action><search>Ada</search></action>", "<search>Ada</search>", ""),
-        ("<think><answer>no</answer></think><search>a</search>", "<search>a</search>", ""),
-        ("<search><answer>x</answer></search>", "<search><answer>x</answer></search>", ""),
-        ("<search>a <think> b</search>", "<search>a <think> b</search>", ""),
-        ("<search>a</search><answer>b</answer>", "", "several_actions"),
-        ("<search>a</search><action>b</action>", "", "several_actions"),
-        ("<search>a", "", "unclosed_action"),
-        ("<search>a</answer>", "", "unclosed_action"),
-        ("</search>", "", "stray_tag"),
-        ("no block", "", "no_action"),
-    ],
+@cases(
+    "reply, command, error",
+    ("<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", ""),
+    ("<answer> Ulm </answer>", "<answer> Ulm </answer>", ""),
+    ("<Search>Ada</SEARCH>", "<search>Ada</search>", ""),
+    ("<action><search>Ada</search></action>", "<search>Ada</search>", ""),
+    ("<think><answer>no</answer></think><search>a</search>", "<search>a</search>", ""),
+    ("<search><answer>x</answer></search>", "<search><answer>x</answer></search>", ""),
+    ("<search>a <think> b</search>", "<search>a <think> b</search>", ""),
+    ("<search>a</search><answer>b</answer>", "", "several_actions"),
+    ("<search>a</search><action>b</action>", "", "several_actions"),
+    ("<search>a", "", "unclosed_action"),
+    ("<search>a</answer>", "", "unclosed_action"),
+    ("</search>", "", "stray_tag"),
+    ("no block", "", "no_action"),
 )
 def test_commands_that_are_blocks(reply, command, error):
     found = parse_reply(reply, command_tags=COMMANDS)
@@ -303,24 +295,21 @@ def test_command_tags_are_those_of_the_environment() -> None:
     envs = VectorReplyParser(gym.make_vec("AgentRL/SearchQA-v0", num_envs=2))
     envs.reset(seed=0)
     infos = envs.step([reply, "<action><answer>x</answer></action>"])[-1]
-    assert infos["search_count"].tolist() == [1, 0]
-    assert infos["reply_error"].tolist() == ["", ""]
+    assert (infos["search_count"].tolist(), infos["reply_error"].tolist()) == ([1, 0], ["", ""])
 
 
 def _around(env: Any) -> Any:
     return gym.wrappers.TimeLimit(ReplyParser(env), 9)
 
 
-@pytest.mark.parametrize(
+@cases(
     "inside",
-    [
-        lambda: ReplyParser(CorridorEnv()),
-        lambda: _around(CorridorEnv()),
-        lambda: VectorReplyParser(CorridorVectorEnv(2)),
-        lambda: VectorInvalidActionPenalty(VectorReplyParser(CorridorVectorEnv(2))),
-        lambda: gym.vector.SyncVectorEnv([lambda: _around(CorridorEnv())] * 2),
-        lambda: gym.vector.AsyncVectorEnv([lambda: _around(CorridorEnv())] * 2, shared_memory=False),
-    ],
+    lambda: ReplyParser(CorridorEnv()),
+    lambda: _around(CorridorEnv()),
+    lambda: VectorReplyParser(CorridorVectorEnv(2)),
+    lambda: VectorInvalidActionPenalty(VectorReplyParser(CorridorVectorEnv(2))),
+    lambda: gym.vector.SyncVectorEnv([lambda: _around(CorridorEnv())] * 2),
+    lambda: gym.vector.AsyncVectorEnv([lambda: _around(CorridorEnv())] * 2, shared_memory=False),
 )
 def test_a_second_parser_is_warned_of_once(inside: Any) -> None:
     env = inside()
@@ -361,28 +350,26 @@ def test_where_a_parser_reads_replies_a_refused_first_batch_is_said_to_be_the_po
 SPOKEN = '{"action_type": "speak",\n "argument": "Hi: {you}"}'
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Thought: a wall.\nAction: up", ("a wall.", "up")),
-        ("thought 2: a\nb\nACTION 2 : go to desk 1 \nObservation 2: made up\nAction: down", ("a\nb", "go to desk 1")),
-        ("**Thought:** a\n**Action:** up", ("a", "up")),
-        ("Action:\n\n up\n because", ("", "up")),
-        ("Action: up\nThat opens the door.", ("", "up")),
-        ("I think Action: up", ("", None)),
-        ("Thought: nothing", ("nothing", None)),
-        ("<think>Action: left</think>\nThought: b\nAction: right", ("b", "right")),
-        (f"Action: {SPOKEN}\nDone.", ("", SPOKEN)),
-        ("**Thought**: a\n**Action 1**: up", ("a", "up")),
-        ("**Action: go left**", ("", "go left")),
-        ("**Action:** **go left**\nDone.", ("", "go left")),
-        ("Action: search **", ("", "search **")),  # no emphasis opened
-        ("Action: `go left`", ("", "go left")),
-        ("**Action: ``go left`` **", ("", "go left")),
-        ("Action: `a` or `b`", ("", "`a` or `b`")),
-        ("Action: `go", ("", "`go")),
-        ("", ("", None)),
-    ],
+@cases(
+    "text, found",
+    ("Thought: a wall.\nAction: up", ("a wall.", "up")),
+    ("thought 2: a\nb\nACTION 2 : go to desk 1 \nObservation 2: made up\nAction: down", ("a\nb", "go to desk 1")),
+    ("**Thought:** a\n**Action:** up", ("a", "up")),
+    ("Action:\n\n up\n because", ("", "up")),
+    ("Action: up\nThat opens the door.", ("", "up")),
+    ("I think Action: up", ("", None)),
+    ("Thought: nothing", ("nothing", None)),
+    ("<think>Action: left</think>\nThought: b\nAction: right", ("b", "right")),
+    (f"Action: {SPOKEN}\nDone.", ("", SPOKEN)),
+    ("**Thought**: a\n**Action 1**: up", ("a", "up")),
+    ("**Action: go left**", ("", "go left")),
+    ("**Action:** **go left**\nDone.", ("", "go left")),
+    ("Action: search **", ("", "search **")),  # no emphasis opened
+    ("Action: `go left`", ("", "go left")),
+    ("**Action: ``go left`` **", ("", "go left")),
+    ("Action: `a` or `b`", ("", "`a` or `b`")),
+    ("Action: `go", ("", "`go")),
+    ("", ("", None)),
 )  # fmt: skip
 def test_the_first_action_counts_and_what_follows_it_does_not(text, found):
     assert read_labels(text) == found
@@ -413,8 +400,7 @@ def test_the_penalty_of_one_environment() -> None:
     assert env.reset(options={"index": 2})[1]["invalid_actions"] == 0
     env = InvalidActionPenalty(ReplyParser(CorridorEnv()), penalty=0.25)
     env.reset(options={"index": 2})
-    assert env.step("left")[1] == -0.75
-    assert env.step("<action>left</action>")[1] == 0.0
+    assert (env.step("left")[1], env.step("<action>left</action>")[1]) == (-0.75, 0.0)
     check_env(InvalidActionPenalty(CorridorEnv()), skip_render_check=True)
     env = gym.make(InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=3.0).spec)
     env.reset(seed=0)
@@ -439,14 +425,12 @@ def test_the_penalty_in_every_autoreset_mode() -> None:
     # Both episodes end here: 0 by an invalid action at the time limit, 1 by winning.
     _, rewards, *_, infos = envs.step(["jump", "right"])
     assert rewards.tolist() == [-0.75, 1.0]
-    assert infos["invalid_actions"].tolist() == [0, 0]
-    assert infos["final_info"]["invalid_actions"].tolist() == [2, 0]
+    assert (infos["invalid_actions"].tolist(), infos["final_info"]["invalid_actions"].tolist()) == ([0, 0], [2, 0])
     envs = _penalised(AutoresetMode.NEXT_STEP)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step(["right", "jump"])
     _, rewards, *_, infos = envs.step(["jump", "jump"])
-    assert rewards.tolist() == [0.0, -0.75]
-    assert infos["invalid_actions"].tolist() == [0, 2]
+    assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([0.0, -0.75], [0, 2])
     envs = _penalised(AutoresetMode.DISABLED, limit=2)
     envs.reset(options=[{"index": 2}, {"index": 2}])
     envs.step(["jump", "left"])
@@ -454,7 +438,6 @@ def test_the_penalty_in_every_autoreset_mode() -> None:
     assert rewards.tolist() == [-0.75, 0.0]
     # Place 0 still shows is_action_valid=False of its last step, but plays nothing.
     _, rewards, *_, infos = envs.step(["", ""])
-    assert rewards.tolist() == [0.0, 0.0]
-    assert infos["invalid_actions"].tolist() == [2, 0]
+    assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([0.0, 0.0], [2, 0])
     _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     assert infos["invalid_actions"].tolist() == [0, 0]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles
@@ -52,8 +53,7 @@ def test_a_corridor_by_hand() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=1.0)
     assert shapings(env, "rr") == [0.0, 0.0]  # no way is known: no potential
     # phi(2) = phi(3) = 1: 1/2 - 1, then 0 - 1; cell 1 is new: 0 - 1.
-    assert shapings(env, "rr") == [-0.5, -1.0]
-    assert shapings(env, "l") == [-1.0]
+    assert (shapings(env, "rr"), shapings(env, "l")) == ([-0.5, -1.0], [-1.0])
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, scale=2.0)
     shapings(env, "rr")
     _, info = env.reset(options={"index": 2})
@@ -150,20 +150,18 @@ def test_pickles_specifications_and_shared_graphs() -> None:
         GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"gamma": 0.0}, ValueError, "discount"),
-        ({"gamma": 1.1}, ValueError, "discount"),
-        ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
-        ({"decay": True}, TypeError, "decay must be a number, got True"),
-        ({"scale": None}, TypeError, "scale must be a number, got None"),
-        ({"decay": float("nan")}, ValueError, "decay"),
-        ({"scale": -1.0}, ValueError, "scale"),
-        ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
-        ({"graphs": {}}, TypeError, "TaskGraphs"),
-        ({"key": "state_key"}, TypeError, "key must be a function"),
-    ],
+@cases(
+    "options, error, words",
+    ({"gamma": 0.0}, ValueError, "discount"),
+    ({"gamma": 1.1}, ValueError, "discount"),
+    ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+    ({"decay": True}, TypeError, "decay must be a number, got True"),
+    ({"scale": None}, TypeError, "scale must be a number, got None"),
+    ({"decay": float("nan")}, ValueError, "decay"),
+    ({"scale": -1.0}, ValueError, "scale"),
+    ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+    ({"graphs": {}}, TypeError, "TaskGraphs"),
+    ({"key": "state_key"}, TypeError, "key must be a function"),
 )
 def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
     for build in (

@@ -61,8 +61,7 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
     builder = TableBuilder(2, AutoresetMode.DISABLED)
     builder.reset(infos)
     builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
-    table = builder.table()
-    assert table.states == ("odd", "even [success]")
+    assert builder.table().states == ("odd", "even [success]")
 
 
 def test_keys_return_text() -> None:
@@ -360,8 +359,7 @@ def counted(folder, **options):
 def test_vectors_of_the_encoder(folder) -> None:
     encode = SentenceEncoder(folder, device="cpu")
     vectors = encode(["the red door", "a key", "the red door"])
-    assert vectors.shape == (3, 16)
-    assert vectors.dtype == np.float32
+    assert (vectors.shape, vectors.dtype) == ((3, 16), np.float32)
     assert (vectors[0] == vectors[2]).all()
     assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
     assert encode([]).shape[0] == 0
@@ -411,8 +409,7 @@ def test_sizes_are_positive(name):
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    encode = SentenceEncoder("anything")
-    refuses(ImportError, r"pip install .*\[embed\]", encode, ["a"])
+    refuses(ImportError, r"pip install .*\[embed\]", SentenceEncoder("anything"), ["a"])
 
 
 def test_importing_it_loads_no_torch():

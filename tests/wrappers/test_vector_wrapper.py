@@ -13,10 +13,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
@@ -86,8 +86,7 @@ def test_autoreset_modes_by_hand() -> None:
     envs = _log(AutoresetMode.SAME_STEP)
     infos = envs.step([END, GO])[-1]
     assert envs.log == [("played", 0, "last", {"n": 9}), ("played", 1, "now", NOW), ("began", 0, "now", NOW)]
-    assert infos["count"].tolist() == [0, 1]
-    assert infos["final_info"]["count"].tolist() == [1, 0]
+    assert (infos["count"].tolist(), infos["final_info"]["count"].tolist()) == ([0, 1], [1, 0])
     assert infos["final_info"]["_count"].tolist() == [True, False]
     assert not envs.idle.any()
     assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 2]
@@ -117,22 +116,19 @@ def test_what_comes_from_inside_is_not_changed() -> None:
     envs = VectorPromptWindow(Log(envs), instructions=False)
     envs.reset()
     envs.step(["left", "right"])
-    assert list(inside) == ["n", "final_info", "final_obs"]
-    assert list(inside["final_info"]) == ["n"]
+    assert (list(inside), list(inside["final_info"])) == (["n", "final_info", "final_obs"], ["n"])
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrap",
-    [
-        partial(CanonicalStates, key=observation_key),
-        VectorReplyParser,
-        VectorInvalidActionPenalty,
-        partial(VectorPromptWindow, instructions=False),
-        partial(VectorGraphShaping, gamma=0.9),
-        partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
-        GRPO,
-    ],
+    partial(CanonicalStates, key=observation_key),
+    VectorReplyParser,
+    VectorInvalidActionPenalty,
+    partial(VectorPromptWindow, instructions=False),
+    partial(VectorGraphShaping, gamma=0.9),
+    partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
+    GRPO,
 )
 def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask(wrap) -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
@@ -174,8 +170,7 @@ def test_infos_and_observations_of_one_sub_environment() -> None:
     first, second = shown.info(0), shown.info(1)
     assert first.pop("picture").tolist() == [0, 1]
     assert second.pop("picture").tolist() == [2, 3]
-    assert first == {"won": True, "inner": {"depth": 1.5}}
-    assert second == {"won": False, "hint": 7, "inner": {}}
+    assert (first, second) == ({"won": True, "inner": {"depth": 1.5}}, {"won": False, "hint": 7, "inner": {}})
     assert {type(value) for value in second.values()} == {bool, int, dict}
     space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
     shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
@@ -313,11 +308,9 @@ def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
     envs.reset(seed=0, options={"index": 2})
     _, _, _, _, infos = envs.step([RIGHT, LEFT])
     observations, shown = elsewhere.restore(range(3), [infos["snapshot"][i] for i in (0, 1, 0)])
-    assert observations == ("cell 3", "cell 1", "cell 3")
-    assert shown["command"].tolist() == ["right", "left", "right"]
+    assert (observations, shown["command"].tolist()) == (("cell 3", "cell 1", "cell 3"), ["right", "left", "right"])
     _, rewards, terminated, _, _ = elsewhere.step([RIGHT, LEFT, LEFT])
-    assert rewards.tolist() == [1.0, 0.0, 0.0]
-    assert terminated.tolist() == [True, True, False]
+    assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0, 0.0], [True, True, False])
     envs = VectorSnapshots(make(3))
     _, infos = envs.reset(seed=0, options={"index": 3})
     assert infos["episode_number"].tolist() == [0, 1, 2]
@@ -381,8 +374,7 @@ def test_advice_follows_episodes() -> None:
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
-    mask = np.array([False, True])
-    assert advice(envs.reset(options={"reset_mask": mask})[1]) == ["", "3.1.True.True"]
+    assert advice(envs.reset(options={"reset_mask": np.array([False, True])})[1]) == ["", "3.1.True.True"]
     Counting.made = 0
     envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), Counting)
     envs.reset(seed=0)

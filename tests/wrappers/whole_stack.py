@@ -1,7 +1,5 @@
 """Every vector wrapper of ours, one in the other, and ways to play such a stack and to write down what it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 

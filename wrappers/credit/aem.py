@@ -64,9 +64,9 @@ METHODS = (
     Method(
         "aem",
         aem,
-        "GRPO, more where the policy was sure of its reply, as replies of the task go.",
+        "GRPO, with more weight on replies of low entropy among those of the task.",
         options=PENALTY,
         credits=(Credit("aem", ENTROPY, "", aem),),
-        unmeasured="weigh steps by the entropy of replies, which only learned players have",
+        unmeasured="weight steps by the entropy of replies, which only learned players have",
     ),
 )

@@ -70,7 +70,7 @@ def action_targets(
     """Return the target for the value of every step's action.
 
     Args:
-        values: float (N,), V of the state each row's action was taken in; needed for `shaping` only.
+        values: float (N,), V of the state each row's action was taken in; only needed for `shaping`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["up", "up", "up"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -164,7 +164,7 @@ METHODS = (
     Method(
         "agentprm",
         process_reward,
-        "GRPO plus the value of the action, learned from how rollouts went on, compared inside the state.",
+        "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
         options={"compare": "state", **PENALTY},
         **BY_STEP,
         scorer="action_value",

@@ -27,14 +27,14 @@ class AttributionOptions(WorthOptions, total=False):
 
     damping: Annotated[
         float,
-        option(1.0, "weight of the contributions' squares: the larger, the smaller the contributions", low=1e-6),
+        option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6),
     ]
     centred: Annotated[
         bool,
         option(
             False,
-            "explain the outcome minus the mean of its group: a group without contrast then has no "
-            "credit; otherwise all steps of a group won throughout contribute alike",
+            "explain the outcome minus its group's mean, so that a group without contrast has no credit; "
+            "otherwise all steps of a group with only won episodes contribute equally",
         ),
     ]
 
@@ -65,7 +65,7 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
         raise ValueError(
             f"attribution solves for a weight per trajectory of a group, in the cube of their number: at most "
             f"{MOST_TRAJECTORIES} trajectories, group {table.groups[largest]!r:.80} has {size[largest]}; divide its "
-            "trajectories among several groups, or take a method that compares states"
+            "trajectories among several groups, or use a method that compares states"
         )
     if options["centred"]:
         worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
@@ -97,9 +97,9 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
         chosen = np.flatnonzero(size == members)
         number = np.full(len(size), -1)
         number[chosen] = np.arange(len(chosen))
-        mine = number[group[row]] >= 0
+        inside = number[group[row]] >= 0
         blocks = np.zeros((len(chosen), members, members))
-        blocks[number[group[row[mine]]], place[row[mine]], place[column[mine]]] = products.data[mine]
+        blocks[number[group[row[inside]]], place[row[inside]], place[column[inside]]] = products.data[inside]
         trajectories = order[begin[chosen][:, None] + np.arange(members)]
         # By eigenvalues: never singular, even for equal trajectories.
         values, vectors = np.linalg.eigh(blocks)

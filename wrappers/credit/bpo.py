@@ -77,11 +77,11 @@ def _contrasts(table: StepTable, forest: Forest, reward: Floats, options: BPOOpt
 def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> Floats:
     """Return float64 (N,): mean worth of the episodes through each row minus that of the group's other trees."""
     worth = chain_sums(table, reward)
-    mine = forest.below(worth) / forest.leaves - penalties(table, options, "row")
+    own = forest.below(worth) / forest.leaves - penalties(table, options, "row")
     tree, roots = forest.tree, np.flatnonzero(table.parent < 0)
     n_trees = table.n_trajectories  # a tree is named after its root
     of_tree = np.bincount(tree, weights=worth, minlength=n_trees) / np.maximum(np.bincount(tree, minlength=n_trees), 1)
-    inside = standardise(mine, tree[table.trajectory], n_trees, members=table.last, member_values=worth, std="none")
+    inside = standardise(own, tree[table.trajectory], n_trees, members=table.last, member_values=worth, std="none")
     group = table.trajectory_group[roots]
     between = np.zeros(n_trees)
     between[roots] = standardise(of_tree[roots], group, table.n_groups, std="none")
@@ -97,7 +97,7 @@ METHODS = (
     Method(
         "bpo",
         bpo,
-        "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
+        "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
         options={"preset": "default", **PENALTY},
         training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
     ),

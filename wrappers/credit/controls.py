@@ -1,9 +1,9 @@
-"""Controls: what is left of a method when its credit goes to other steps, or to whole episodes.
+"""Controls: a method's credit is moved to other steps, or spread over whole episodes.
 
     shuffled   A = pi(A of the method), pi: a random permutation of the steps of each group
     broadcast  A = mean of the method's A over the steps of the episode
 
-Both keep how much credit a group or an episode gets. A method whose gain comes from *where* its credit goes loses it.
+Both keep the amount of credit of a group or an episode. A method whose gain comes from *which* steps get it loses it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wrappers.credit.options import credit, option
 class ControlOptions(TypedDict, total=False):
     """Options of the controls."""
 
-    of: Annotated[str, option("graphgpo", "name of the method, which is used as its recipe says")]
+    of: Annotated[str, option("graphgpo", "name of the method, with the options of its recipe")]
 
 
 @credit(ControlOptions)
@@ -79,7 +79,7 @@ def _advantages(table: StepTable, of: str) -> Floats:
     if method is None:
         raise ValueError(f"unknown method {of!r}; {suggest(of, known)}")
     if method.scored is not None or isinstance(method.function, str):
-        raise ValueError(f"{of!r} needs scores: expected a method that reads the table alone, such as 'graphgpo'")
+        raise ValueError(f"{of!r} needs scores: expected a method that needs only the table, such as 'graphgpo'")
     found: Floats = method.function(table, **{"preset": "paper", **method.options})
     return found
 

@@ -75,9 +75,9 @@ METHODS = (
     Method(
         "empg",
         empg,
-        "GRPO, more where the policy was sure of its reply, and a little for leading to sure replies.",
+        "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
         options=PENALTY,
         credits=(Credit("empg", ENTROPY, "", empg),),
-        unmeasured="weigh steps by the entropy of replies, which only learned players have",
+        unmeasured="weight steps by the entropy of replies, which only learned players have",
     ),
 )

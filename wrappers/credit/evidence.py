@@ -24,7 +24,7 @@ _DIGITS = 12
 
 
 class GateOptions(TypedDict, total=False):
-    """How far a scorer is trusted. An untrained scorer is noise, and standardised noise is as large as the outcomes."""
+    """Weight of a scorer by its quality. An untrained one is noise, and standardised noise is as large as outcomes."""
 
     gate: Annotated[
         Literal["none", "accuracy", "centred", "agreement"],
@@ -72,16 +72,16 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
         scores: float (N,); nan: not scored, adds nothing.
         centred: subtract the group's mean score per step first, so that the result does not depend on the length.
     """
-    said = step_scores("scores", scores, len(table))
-    known = ~np.isnan(said)
-    said = np.nan_to_num(said)
+    given = step_scores("scores", scores, len(table))
+    known = ~np.isnan(given)
+    given = np.nan_to_num(given)
     if centred:
         count = np.bincount(table.group[known], minlength=table.n_groups)
-        mean = np.bincount(table.group, weights=said, minlength=table.n_groups) / np.maximum(count, 1)
-        said = np.where(known, said - mean[table.group], 0.0)
+        mean = np.bincount(table.group, weights=given, minlength=table.n_groups) / np.maximum(count, 1)
+        given = np.where(known, given - mean[table.group], 0.0)
     # Rounded, so that rounding errors of equal sums decide nothing.
     total = (
-        np.bincount(table.trajectory, weights=said, minlength=table.n_trajectories).astype(np.float64).round(_DIGITS)
+        np.bincount(table.trajectory, weights=given, minlength=table.n_trajectories).astype(np.float64).round(_DIGITS)
     )
     won, group = table.trajectory_won, table.trajectory_group
     # A won trajectory beats as many lost ones as it is ranked above among both, less those won ones below it.
@@ -97,15 +97,15 @@ def agreement(table: StepTable, scores: ArrayLike) -> float:
     Spearman's correlation over the scored steps (`scores`: float (N,), nan: not scored) whose step level is not 0,
     ranked within their state and group. 0 without such steps, or if the scores inside each state are equal.
     """
-    said = step_scores("scores", scores, len(table))
+    given = step_scores("scores", scores, len(table))
     graph = graphgpo(table, beta_episode=0.0)
-    rows = np.flatnonzero((graph != 0) & ~np.isnan(said))
+    rows = np.flatnonzero((graph != 0) & ~np.isnan(given))
     if len(rows) == 0:
         return 0.0
     sets, example = number_pairs(table.group[rows], table.n_groups, table.state[rows], len(table.states))
-    mine, theirs = (centred_ranks(values[rows], sets, len(example)) for values in (said, graph))
-    size = float(np.sqrt((mine @ mine) * (theirs @ theirs)))
-    return float(mine @ theirs) / size if size > 0 else 0.0
+    ranks, reference = (centred_ranks(values[rows], sets, len(example)) for values in (given, graph))
+    size = float(np.sqrt((ranks @ ranks) * (reference @ reference)))
+    return float(ranks @ reference) / size if size > 0 else 0.0
 
 
 def _below(values: Floats, groups: Ints, n_groups: int) -> Floats:

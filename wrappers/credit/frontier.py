@@ -1,7 +1,7 @@
-"""Frontier: steps credited by the best continuation that the group observed, with optimism where observation ended.
+"""Frontier: credit by the best observed continuation of the group, with optimism where observation ended.
 
 Q(s, a) = mean of r + gamma V(s') over the visits of (s, a)
-V(s)    = max of Q(s, a) over the actions taken in s; without any: optimism after a time limit, 0 after an end
+V(s)    = max of Q(s, a) over the actions taken in s; if there are none: optimism after a time limit, 0 after an end
 
 The first of these that is not 0 credits a step; all but the first are multiplied by `share`:
 
@@ -100,7 +100,7 @@ def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[Fro
 
 def frontier_values(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> FrontierValues:
     """Return values before any comparison; arguments as `frontier`."""
-    refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
+    refuse_forks(table, "values need whole episodes, as in table.unfolded()[0]")
     chosen = choose(FrontierOptions, PRESETS, preset, options)
     return _values(table, chosen, chosen["optimism"])
 
@@ -171,7 +171,7 @@ METHODS = (
     Method(
         "frontier",
         frontier,
-        "GRPO plus the best way on that the group saw, optimistic at time limits; gains or attribution fill in.",
+        "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
         options={"preset": "default", **PENALTY},
         space={"gamma": (0.9, 0.95)},
         contender="frontier",

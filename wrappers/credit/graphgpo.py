@@ -1,4 +1,4 @@
-"""GraphGPO: a step scored by the distance to success of the state it leads to, against the other edges out.
+"""GraphGPO: a step scored by the distance to success of its next state, compared with the other edges out of its state.
 
 d(s) = least cost of an observed path to success, d_max + 1 of the group if there is none
 R    = success_value * omega^(d(s') + c)
@@ -69,7 +69,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
 
 
 def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
-    """Return `graphgpo` for values that are known, float64 (N,); needs full options."""
+    """Return `graphgpo` from given values, float64 (N,); needs full options."""
     reward = credit.step_reward - penalties(table, options, "row")
     steps = step_advantages(credit.graph, reward, options["unit"], options)
     advantages = options["beta_graph"] * steps + options["beta_episode"] * episode_level(table, options)
@@ -106,7 +106,7 @@ METHODS = (
     Method(
         "graphgpo",
         graphgpo,
-        "GRPO plus the discounted distance to success behind each edge of the group's state graph.",
+        "GRPO plus the discounted distance to success after each edge of the group's state graph.",
         options={"omega": 0.8, **PENALTY},
         space={"omega": (0.5, 0.8)},
         contender="graphgpo",

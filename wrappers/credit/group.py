@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Literal
 
@@ -48,6 +49,18 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
     ids = np.empty(n, np.int64)
     ids[order] = np.cumsum(new) - 1
     return ids, order[new]
+
+
+def split_groups(table: StepTable, size: int) -> StepTable:
+    """Cut every group into disjoint parts of `size` trajectories, small ones in large ones, or raise ValueError."""
+    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
+    if (members % size).any():
+        raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
+    order = np.argsort(table.trajectory_group, kind="stable")
+    part = np.empty(table.n_trajectories, np.int64)
+    part[order] = np.arange(table.n_trajectories) // size
+    labels = tuple((table.groups[group], i) for group, count in enumerate(members // size) for i in range(count))
+    return dataclasses.replace(table, group=part[table.trajectory], groups=labels)
 
 
 def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
@@ -101,7 +114,7 @@ def standardise(
     if std == "mean" and not ((values >= 0) & (values <= 1)).all():
         bad = float(values[np.argmin((values >= 0) & (values <= 1))])
         raise ValueError(
-            f"std='mean' divides by the mean success of a group and takes outcomes from 0 to 1, got {bad}: set "
+            f"std='mean' divides by the mean success of a group and needs outcomes from 0 to 1, got {bad}: set "
             "outcome='won', and penalty='advantage' where invalid actions are penalised; it is not for shaped rewards "
             "or scores of steps"
         )
@@ -271,11 +284,11 @@ def visit_advantages(
 
 
 def refuse_mean(std: str) -> None:
-    """Raise ValueError where something else than outcomes would be divided by a group's mean success."""
+    """Raise ValueError if anything other than outcomes would be divided by a group's mean success."""
     if std == "mean":
         raise ValueError(
-            "std='mean' divides outcomes by the mean success of their group and is not for levels of steps: take "
-            "'group', 'batch' or 'none', or a method that compares episodes alone, such as grpo"
+            "std='mean' divides outcomes by the mean success of their group and is not for levels of steps: use "
+            "'group', 'batch' or 'none', or a method that compares only episodes, such as grpo"
         )
 
 
@@ -285,11 +298,11 @@ def component_advantages(
     """Compare episodes by several rewards (GDPO): float64 (N,), the same for all rows of a trajectory.
 
     Each reward's episode sums are compared inside their group, weighted and added, and the sums of all episodes brought
-    to mean 0 and variance 1. The weights act behind the deviation, which would blow up a reward that hardly differs:
-    one whose range in a group is below `least` of its largest magnitude is left out in that group.
+    to mean 0 and variance 1. The weights act after the division by the deviation, which would amplify a reward that
+    hardly differs: one whose range in a group is below `least` of its largest magnitude is left out in that group.
 
     Args:
-        components: float (N, C), what each step earned of each reward.
+        components: float (N, C), each step's part of each reward.
         weights: float (C,); None: 1 each.
         options: statistics, see `episode_advantages`.
 

@@ -44,13 +44,13 @@ def grpo(
     """Return the advantage of every step.
 
     Args:
-        reward_components: float (N, C), what each step earned of each of several rewards: they are compared one by one
+        reward_components: float (N, C), each step's part of each of several rewards, which are compared one by one
             (GDPO, see `wrappers.credit.group.component_advantages`). None: with `rewards="components"` those of the
             table, else its reward.
         component_weights: float (C,); None: 1 each.
 
     Raises:
-        ValueError: components are asked for, and the table has none.
+        ValueError: components are requested, and the table has none.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

@@ -1,4 +1,4 @@
-"""HCAPO: a step's return weighted by how much more likely its reply is when the final state is known.
+"""HCAPO: a step's return weighted by its reply's likelihood ratio with and without the final state.
 
 rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's tokens, with and without the final
 state
@@ -161,7 +161,7 @@ METHODS = (
     Method(
         "hcapo",
         hcapo,
-        "GRPO plus returns, larger where the policy finds its reply more likely once it reads how the episode ended.",
+        "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
         options=PENALTY,
         scored="turn",
         argument="hindsight",

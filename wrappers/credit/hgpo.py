@@ -111,7 +111,7 @@ METHODS = (
     Method(
         "hgpo",
         hgpo,
-        "Discounted returns compared among visits of the same state, and of the same state after the same states.",
+        "Discounted returns compared among visits of the same state, also with the same previous states.",
         options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY},
         space={"gamma": (0.9, 0.95)},
         contender="hgpo",

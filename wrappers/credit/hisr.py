@@ -49,13 +49,13 @@ class HISROptions(GroundingOptions, total=False):
 def importance(
     policy_lp: ArrayLike, hindsight_lp: ArrayLike, mask: ArrayLike, *, beta: float = 0.3, clip: float | None = None
 ) -> Floats:
-    """Return how much more likely each reply is in hindsight: `exp(mean over its tokens of the difference / beta)`.
+    """Return each reply's likelihood ratio in hindsight: `exp(mean over its tokens of the difference / beta)`.
 
     Args:
         policy_lp: float (N, K), log-probabilities of the reply tokens under the policy that played.
         hindsight_lp: float (N, K), the same under a model that knows the continuation.
         mask: bool (N, K), True at tokens of the reply; other entries are not read.
-        beta: above 0; smaller values spread the numbers.
+        beta: above 0; smaller values increase the differences.
         clip: bound of the exponent, above 0. With 5 (z between .007 and 148) a reply of one token cannot outweigh all
             others; `(np.abs(np.log(z)) > clip - 1e-9).mean()` is the share of clipped replies. None: no bound (paper).
 
@@ -98,8 +98,8 @@ def hisr(
 
     Args:
         contributions: float (N,), prediction for the segment that a step ends; read only there. nan: none, the segment
-            earns 0.
-        importance: float (N,), at least 0, of each turn; see the function `importance`. nan: counts 0.
+            gets 0.
+        importance: float (N,), at least 0, of each turn; see the function `importance`. nan: 0.
         segments: int (N,), 0, 1, .. inside each trajectory; see `wrappers.credit.segments`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
@@ -165,7 +165,7 @@ METHODS = (
     Method(
         "hisr",
         process_reward,
-        "HISR's segment rewards still to come: contributions that a network learns, weighed by a hindsight model.",
+        "Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
         options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
         **BY_STEP,
         scorer="segmented_reward",

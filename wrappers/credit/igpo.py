@@ -78,7 +78,7 @@ METHODS = (
     Method(
         "igpo",
         igpo,
-        "What each step added to the policy's belief in the right answer, and the outcome, summed to come.",
+        "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
         options=PENALTY,
         scored="turn",
         argument="beliefs",

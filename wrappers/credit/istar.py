@@ -49,7 +49,7 @@ METHODS = (
     Method(
         "istar",
         istar,
-        "GRPO plus the log-ratio of a reward model, which learns from pairs of won and lost episodes, to the policy.",
+        "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
         options=PENALTY,
         **BY_STEP,
         scorer="implicit_reward",

@@ -25,8 +25,8 @@ EPISODE, STEP, FITTED, TOTAL, ENTROPY = PARTS = ("episode", "step", "fitted", "t
 #: throughout, where subtracted from the return it would cancel.
 PENALTY: Mapping[str, Any] = {"invalid_penalty": 0.1, "penalty": "advantage"}
 #: Reasons why nothing is measured of a method, after its name.
-ASKS_POLICY = "ask the policy again, with the answer or the end of the episode shown to it"
-NEEDS_MODEL = "with a network: need a model that is trained beside the policy"
+ASKS_POLICY = "query the policy again, with the answer or the end of the episode in its prompt"
+NEEDS_MODEL = "with a network: need a model that is trained together with the policy"
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class Method:
         argument: keyword of the function for the scores; "": `credit(table, scores, **options) ->
             baselines.scorers.scorer.Estimate`, scores None without any.
         figures: (table, scores, all options) -> measures of the scores for the log.
+        targets: (table, all options) -> float (N,), what a scorer that learns is to give; None: it knows by itself.
         scorer: module of `baselines.scorers`, "critic"; "": given to the trainer.
         scorers: such a module and settings by value of the option `scores`; none: given to the trainer.
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
@@ -105,6 +106,7 @@ class Method:
     argument: str = ""
     silent: float = 0.0
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
+    targets: Callable[[StepTable, Mapping[str, Any]], Floats] | None = None
     scorer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     scorers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)

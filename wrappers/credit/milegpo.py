@@ -44,7 +44,7 @@ class MileGPOOptions(StatisticsOptions, total=False):
     w_degree: Annotated[float, option(0.25, "weight of a milestone's connections in its score", low=0)]
     w_revisit: Annotated[float, option(0.25, "weight of revisits in a trap's score", low=0)]
     w_trap: Annotated[float, option(0.25, "weight of traps against milestones", low=0)]
-    trap_score: Annotated[float, option(0.1, "smallest score of a trap", low=0)]
+    trap_score: Annotated[float, option(0.1, "least score of a trap", low=0)]
     trap_failures: Annotated[
         int,
         option(2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1),
@@ -84,7 +84,7 @@ class Milestones(NamedTuple):
 
 @credit(MileGPOOptions, **PRESETS)
 def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Floats:
-    """Return the advantage of every step. A group without success has step credit where a state was revisited.
+    """Return the advantage of every step. A group without success has step credit only if a state was revisited.
 
     Args:
         preset: "paper" (as for ALFWorld) or "webshop".
@@ -113,7 +113,7 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
 
 def milestones(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Milestones:
     """Return milestones, traps and branches; arguments as `milegpo`."""
-    refuse_forks(table, "what visitors won is asked of whole episodes, as in table.unfolded()[0]")
+    refuse_forks(table, "outcomes of visitors need whole episodes, as in table.unfolded()[0]")
     return _find(table, choose(MileGPOOptions, PRESETS, preset, options))
 
 
@@ -236,7 +236,7 @@ METHODS = (
     Method(
         "milegpo",
         milegpo,
-        "GraphGPO plus, where distances tie, coming nearer to states of won episodes and farther from traps.",
+        "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
         options={"gamma": 0.8, "omega": 0.8, **PENALTY},
         credits=(
             Credit("milegpo", STEP, "", _step_level, recent=True),

@@ -358,7 +358,7 @@ def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) 
 
 def _named(declared: _Declared) -> str:
     values = _values(declared)
-    return "" if values == "as said" else f" Values: {values}."
+    return "" if values == "as documented" else f" Values: {values}."
 
 
 def _defaults(presets: Mapping[str, Any], values: Sequence[str]) -> str:
@@ -448,7 +448,7 @@ def _values(declared: _Declared) -> str:
         return " or ".join(map(repr, get_args(kind)))
     words = {bool: "True or False", int: "integer", float: "number", tuple[str, ...]: "tuple of words"}
     if kind not in words:
-        return "as said"
+        return "as documented"
     limits = "" if option is None else _limits(option)
     return words[kind] + (limits and " ") + limits
 

@@ -77,7 +77,7 @@ class ValueOptions(OutcomeOptions, total=False):
         Literal["every", "first"],
         option("every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action'),
     ]
-    discounted: Annotated[bool, option(False, "the gain is r + gamma V(s') - V(s) instead of r + V(s') - V(s)")]
+    discounted: Annotated[bool, option(False, "the gain is r + gamma V(s') - V(s), not r + V(s') - V(s)")]
     prior: Annotated[float, option(0.0, "number of visits with the group's mean outcome mixed into every V", low=0)]
 
 
@@ -108,7 +108,7 @@ def state_values(table: StepTable, options: ValueOptions) -> StateValues:
     if gamma == 0 or (kind == "bellman" and gamma > _NEAREST_TO_1):
         raise ValueError(f"gamma must be above 0, and at most {_NEAREST_TO_1} for value='bellman', got {gamma}")
     if on_state and options["rewards"] == "steps":
-        raise ValueError("reward_on='state' goes with rewards='end': what is earned on the way is no state's value")
+        raise ValueError("reward_on='state' needs rewards='end': rewards before the end belong to steps, not to states")
     graph = StateGraph.from_table(table)
     counted = _first_visits(table, graph) if options["visits"] == "first" else np.ones(len(table), np.bool_)
     earned = _earned(table, options)
@@ -277,7 +277,7 @@ def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[Poten
 
 def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
     """Return values and gains before any comparison; arguments as `potential`."""
-    refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
+    refuse_forks(table, "values need whole episodes, as in table.unfolded()[0]")
     return state_values(table, choose(PotentialOptions, PRESETS, preset, options))
 
 
@@ -385,7 +385,7 @@ METHODS = (
     Method(
         "pgpo",
         potential,
-        "Returns compared in the state plus, where a task is seldom won, the gain in mean discounted outcome.",
+        "Returns compared in the state plus, in tasks that are rarely won, the gain in mean discounted outcome.",
         options={"preset": "pgpo", **PENALTY},
         credits=(
             Credit("pgpo", STEP, "", _step_credit("pgpo", alpha_return=0.0, gate="none"), recent=True),
@@ -395,7 +395,7 @@ METHODS = (
     Method(
         "gated_bepo",
         potential,
-        "Gains in Bellman values, summed to come, where a state was left in several ways; GRPO elsewhere.",
+        "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
         options={"preset": "gated_bepo", **PENALTY},
         space={"gamma": (0.9, 0.95)},
         contender="gated_bepo:lam=0.0:gate=none",
@@ -409,7 +409,7 @@ METHODS = (
     Method(
         "gagpo",
         potential,
-        "Gains in mean discounted outcome, summed to come and compared over the task.",
+        "Sums of later gains in mean discounted outcome, compared over the task.",
         options={"preset": "gagpo", **PENALTY},
         credits=(
             Credit("gagpo", STEP, "", _step_credit("gagpo"), recent=True),
@@ -419,14 +419,14 @@ METHODS = (
     Method(
         "ecpo",
         potential,
-        "GRPO plus what an action is worth in its state, little where it was seen seldom or its returns scatter.",
+        "GRPO plus the value of an action in its state, with little weight if it has few visits or scattered returns.",
         options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),
     Method(
         "rtmc",
         potential,
-        "What an action is worth above its state, both from first visits.",
+        "The value of an action minus that of its state, both from first visits.",
         options={"preset": "rtmc", **PENALTY},
         credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
     ),

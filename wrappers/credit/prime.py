@@ -109,14 +109,14 @@ def prime(
     length = inside.sum(axis=1)
     process = np.zeros(kept.shape)
     if options["lose_last"]:
-        _silence_last(reward, inside, table.offsets)
+        _clear_last(reward, inside, table.offsets)
     if options["per"] == "token":
         process[inside] = _process_part(table, _per_trajectory(table, length), reward[inside], options)
     else:
-        heard = (inside & ~np.isnan(reward)).any(axis=1)
-        said = np.where(heard, np.nan_to_num(reward).sum(axis=1), np.nan)
+        scored = (inside & ~np.isnan(reward)).any(axis=1)
+        totals = np.where(scored, np.nan_to_num(reward).sum(axis=1), np.nan)
         some = length > 0
-        process[some] = _process_part(table, _per_trajectory(table, some), said[some], options)[:, None]
+        process[some] = _process_part(table, _per_trajectory(table, some), totals[some], options)[:, None]
     process[table.order] = process.copy()
     outcome = against_others(table, options)
     alpha = options["alpha"] * trust(table, given.sum(axis=1), options["gate"])
@@ -135,7 +135,7 @@ def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:
     return np.diff(before[table.offsets])
 
 
-def _silence_last(reward: Floats, inside: Bools, offsets: Ints) -> None:
+def _clear_last(reward: Floats, inside: Bools, offsets: Ints) -> None:
     row, column = np.nonzero(inside)
     trajectory = np.searchsorted(offsets, row, side="right")
     last = np.flatnonzero(np.diff(trajectory, append=-1))
@@ -150,14 +150,14 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
     starts = (np.cumsum(length) - length)[length > 0]
     trajectory = np.repeat(np.arange(table.n_trajectories), length)
     group = table.trajectory_group
-    heard = ~np.isnan(value)
-    value = np.where(heard, value, 0.0)
+    scored = ~np.isnan(value)
+    value = np.where(scored, value, 0.0)
     if options["score_norm"] == "group" and len(value):
         largest = np.zeros(table.n_groups)
         sizes = np.maximum.reduceat(np.abs(discounted_sums(value, starts, 1.0)), starts)
         np.maximum.at(largest, group[length > 0], sizes)
         value = value / np.where(largest > 0, largest, 1.0)[group][trajectory]
-    count = np.bincount(trajectory, weights=heard, minlength=table.n_trajectories)
+    count = np.bincount(trajectory, weights=scored, minlength=table.n_trajectories)
     mean = np.bincount(trajectory, weights=value, minlength=table.n_trajectories) / np.maximum(count, 1.0)
     n = np.bincount(group[count > 0], minlength=table.n_groups)
     total = np.bincount(group, weights=mean, minlength=table.n_groups)
@@ -169,15 +169,15 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
         factor = others_factor(group[count > 0], table.n_groups)
     if options["singleton"] == "zero":
         factor = np.where(n == 1, 0.0, factor)
-    value = np.where(heard, (value - level[trajectory]) * factor[group][trajectory], 0.0)
-    return np.where(heard, discounted_sums(value, starts, options["gamma"]), 0.0)
+    value = np.where(scored, (value - level[trajectory]) * factor[group][trajectory], 0.0)
+    return np.where(scored, discounted_sums(value, starts, options["gamma"]), 0.0)
 
 
 METHODS = (
     Method(
         "prime",
         prime,
-        "Per token, the log-ratio to come of a reward model, which learns from outcomes, to the start, plus RLOO.",
+        "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
         options={"whiten": True, **PENALTY},
         scored="token",
         argument="scores",

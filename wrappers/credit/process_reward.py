@@ -33,7 +33,7 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
             "group",
             'a step is compared with: all scored steps of its "group"; the "first" scored step of '
             "each trajectory of the group (authors' code); or the scored steps of the group from the "
-            'same "state", the only fair choice for levels',
+            'same "state", the only valid choice for levels',
             authors="first",
         ),
     ]
@@ -99,13 +99,13 @@ def process_reward(
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
     """Return `process_reward` with full options, float64 (N,)."""
-    said = step_scores("scores", scores, len(table))
-    steps = _step_level(table, np.nan_to_num(said), ~np.isnan(said), options)
+    given = step_scores("scores", scores, len(table))
+    steps = _step_level(table, np.nan_to_num(given), ~np.isnan(given), options)
     if options["relative"] == "rloo":
         episodes = against_others(table, options)
     else:
         episodes = episode_level(table, options)
-    alpha = options["alpha"] * trust(table, said, options["gate"])
+    alpha = options["alpha"] * trust(table, given, options["gate"])
     advantages = options["alpha_trajectory"] * episodes + alpha * steps
     return advantages - penalties(table, options, "advantage")
 
@@ -155,7 +155,7 @@ METHODS = (
     Method(
         "judge",
         process_reward,
-        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
+        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
         options=PENALTY,
         **BY_STEP,
     ),

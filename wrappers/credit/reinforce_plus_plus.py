@@ -140,7 +140,7 @@ METHODS = (
     Method(
         "reinforce_plus_plus",
         reinforce_plus_plus,
-        "The rewards still to come, on the scale of the whole batch.",
+        "The sum of later rewards, on the scale of the whole batch.",
         options={"gamma": 1.0, **PENALTY},
         colour="#882255",
         credits=(Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus),),

@@ -155,7 +155,7 @@ def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
 
 @over_forks(shared=_shared_against_others)
 def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
-    """Return float64 (N,): an episode's score less the mean of the other episodes of its group."""
+    """Return float64 (N,): an episode's score minus the mean of the other episodes of its group."""
     centred = episode_advantages(table, episode_scores(table, options), _mean_only(options))
     members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
     return centred * others_factor(members, table.n_groups)[table.group]

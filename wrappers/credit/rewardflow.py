@@ -43,8 +43,8 @@ class ReleaseOptions(TypedDict, total=False):
         option(
             "latent",
             'state used for values and comparison in a bypassed graph: the "latent" state of a row, '
-            'or the state "shown" (the authors\' ALFWorld manager: a noise text has value 0, the step '
-            "out of it regains it)",
+            'or the state "shown" (the authors\' ALFWorld manager: a noise text has value 0, and '
+            "the step out of it regains the value)",
         ),
     ]
     lose_last: Annotated[
@@ -107,7 +107,7 @@ def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unp
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
     gamma, shaping_gamma = options["gamma"], options["shaping_gamma"]
     if gamma == 0:
-        raise ValueError("gamma must be above 0, got 0: nothing would flow back")
+        raise ValueError("gamma must be above 0, got 0: no value would propagate back")
 
     def by_distance(graph: StateGraph) -> tuple[Floats, Floats]:
         distance = graph.hop_distance(options["aggregate"])

@@ -1,4 +1,4 @@
-"""RLCSD: the outcome's advantage plus a reward for tokens that a right context makes likelier than wrong ones do.
+"""RLCSD: the outcome's advantage plus a reward for tokens that are likelier with a right context than with wrong ones.
 
     e = log p(token | right) - log mean_k p(token | wrong_k)             one right context, K wrong ones
     R = clip(beta lam tanh(e / tau), low, high)       chosen where |R| > delta
@@ -28,7 +28,7 @@ from wrappers.credit.rlsd import FadeOptions, known, shared
 class RLCSDOptions(FadeOptions, total=False):
     """Options of `rlcsd`."""
 
-    tau: Annotated[float, option(0.02, "scale of a contrast; at .02 its sign is nearly all that is left", above=0)]
+    tau: Annotated[float, option(0.02, "scale of a contrast; at .02 nearly only its sign has an effect", above=0)]
     beta: Annotated[float, option(1.0, "strength of R beside lam", low=0)]
     delta: Annotated[float, option(0.02, "tokens with a larger |R| are chosen", low=0)]
     eta: Annotated[float, option(1.0, "weight of the chosen tokens' mean", low=0)]
@@ -102,7 +102,7 @@ METHODS = (
     Method(
         "rlcsd",
         rlcsd,
-        "GRPO, and tokens pushed that a right context makes likelier than wrong ones do.",
+        "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.",
         options=PENALTY,
         scored="token",
         argument="contrasts",

@@ -1,4 +1,4 @@
-"""RLSD and SERL: how much an informed teacher agrees with each token, as a bounded weight on the outcome's advantage.
+"""RLSD and SERL: an informed teacher's agreement with each token is a bounded weight on the outcome's advantage.
 
     g = log p(token | context, prompt) - log p(token | prompt)          the same weights, with and without the context
     w = clip(exp(sign(A) g), 1 - band, 1 + band)      A_token = A ((1 - lam) + lam w)
@@ -35,7 +35,7 @@ class FadeOptions(StatisticsOptions, total=False):
 class RLSDOptions(FadeOptions, total=False):
     """Options of `rlsd`."""
 
-    band: Annotated[float, option(0.2, "most that a weight differs from 1", low=0, high=1)]
+    band: Annotated[float, option(0.2, "largest difference of a weight from 1", low=0, high=1)]
 
 
 PRESETS: dict[str, RLSDOptions] = presets(RLSDOptions)
@@ -55,7 +55,7 @@ def rlsd(
 
     Args:
         gaps: float (N, K), g of the tokens of each row's reply; nan: no weight, the token keeps the row's advantage;
-            anything where masked.
+            not read where masked.
         advantages: float (N,), of another method; None: GRPO's.
         mask: bool (N, K), True = a token of the reply; None: by the table's replies.
 
@@ -110,7 +110,7 @@ def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[
 
 METHODS = (
     Method(
-        "rlsd", rlsd, "GRPO, each token weighted by how much the policy agrees once it reads a context.",
+        "rlsd", rlsd, "GRPO, each token weighted by its likelihood ratio with and without a context in the prompt.",
         options=PENALTY, scored="token", argument="gaps", figures=figures, scorer="privileged",
         space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
     ),

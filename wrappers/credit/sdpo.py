@@ -37,8 +37,8 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
     """Return the advantage of every step: GRPO's, times `grpo`.
 
     Args:
-        gates: float (N,), a number where the step has a context, else nan. Without an advantage, a step without a
-            context is not scored (nan): there is nothing to learn from it.
+        gates: float (N,), a number where the step has a context, else nan. With an advantage of 0 and without a
+            context, a step is not scored (nan): there is nothing to learn from it.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -55,7 +55,7 @@ METHODS = (
     Method(
         "sdpo",
         sdpo,
-        "GRPO, and the divergence to the policy that reads a context; it teaches in groups that all lost too.",
+        "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
         options=PENALTY,
         training={"distillation.weight": 1.0},
         scored="turn",

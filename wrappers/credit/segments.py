@@ -48,7 +48,7 @@ def by_count(table: StepTable, k: int) -> Ints:
         ValueError: if k is below 1, or the table has forks.
     """
     k = whole_number("k", k, 1)
-    refuse_forks(table, "a shared step has no one place among k segments, for the episodes through it differ in length")
+    refuse_forks(table, "a shared step has no unique segment among k, because the episodes through it differ in length")
     length = np.diff(table.offsets)[table.trajectory]
     return by_turn(table) * np.minimum(k, length) // np.maximum(length, 1)
 

@@ -76,8 +76,7 @@ class SPAOptions(GroundingOptions, total=False):
         bool,
         option(
             False,
-            "multiply each reward by the number of steps that follow, so that the last one earns nothing (authors' "
-            "PPO)",
+            "multiply each reward by the number of later steps, so that the last one gets 0 (authors' PPO)",
             authors=True,
         ),
     ]
@@ -183,7 +182,7 @@ METHODS = (
     Method(
         "spa",
         spa_advantages,
-        "GRPO plus SPA's step rewards: contributions by ridge regression, less a half for a refused action.",
+        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.",
         options={"grounding": "penalty"},
         unmeasured=NEEDS_MODEL,
     ),

@@ -1,4 +1,4 @@
-"""Per-task state graphs that grow step by step and maintain the distance of each state to success."""
+"""State graphs per task that grow step by step and maintain the distance of each state to success."""
 
 from __future__ import annotations
 

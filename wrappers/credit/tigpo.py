@@ -3,9 +3,9 @@
 q   = success_value gamma^d(s')           d: fewest steps to success in everything observed of the task
 A_t = alpha_step (q - mean) / (std + eps) + alpha_episode A^E
 
-The mean is over this table's steps out of the state: remembered steps give distances, and are not trained on. A^E
-compares an episode with its group and, if known, the scores of an earlier group of the task.
-Source: notes on the TIGPO paper (no public code); see docs/credit/graphgpo.md.
+The mean is over this table's steps out of the state: earlier steps only give distances, and are not trained on. A^E
+compares an episode with its group and, if known, the scores of an earlier group of the task. Source: notes on the TIGPO
+paper (no public code); see docs/credit/graphgpo.md.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ METHODS = (
     Method(
         "tigpo",
         process_reward,
-        "GraphGPO with the distances of all that was ever seen of the task.",
+        "GraphGPO with distances over all recorded steps of the task.",
         options={"compare": "state", "outcome": "won", **PENALTY},
         **BY_STEP,
         scorer="task_distance",

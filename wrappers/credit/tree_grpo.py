@@ -121,7 +121,7 @@ METHODS = (
     Method(
         "tree_grpo",
         tree_grpo,
-        "GRPO inside trees that part at random steps, plus GRPO over the trees of a task.",
+        "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
         options=PENALTY,
         training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
         space={"groups": (8, 16)},

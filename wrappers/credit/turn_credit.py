@@ -4,14 +4,15 @@
     c_j = sum_{k >= j} p_k gamma^(k-j) / Z_k           Z_k = sum_{d < k} gamma^d, turns counted from 1: sum c = sum p
     A_j = (R + sum p - mean of the group) + beta (c_j - mean of c over the episode's tokens)
 
-The state of the reset is scored too: otherwise the first turn earns nothing and lowers its episode's level.
+The state of the reset is scored too: otherwise the first turn has no gain and lowers its episode's level.
 
 Source: prime-rl, pull request 3282. See docs/credit/privileged.md.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,17 +26,17 @@ from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
 
 _SCORES = (
-    'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all that '
-    'was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it'
+    'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
+    'recorded steps of the task; "values", a critic\'s, of the state before it; "judge", of the state after it'
 )
-_WORTH = 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'
+_WORTH = 'score by which episodes are compared: outcome and net "progress", or only the "outcome"'
 
 
 class TurnCreditOptions(OutcomeOptions, total=False):
     """Options of `turn_credit`."""
 
     scores: Annotated[Literal["solver", "distance", "values", "judge"], option("solver", _SCORES)]
-    gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
+    gamma: Annotated[float, option(0.9, "share of a gain that reaches the previous turn", low=0, high=1)]
     beta: Annotated[float, option(1.0, "weight of turns within their episode", low=0)]
     worth: Annotated[Literal["progress", "outcome"], option("progress", _WORTH)]
 
@@ -66,11 +67,11 @@ def turn_credit(
     >>> turn_credit(table, given=[1, 1, 0], gamma=0.0)  # levels 3 and 0; both turns of a gained one step
     array([ 1.5,  1.5, -1.5])
     """
-    said = step_scores("given", given, len(table))
+    score = step_scores("given", given, len(table))
     if tokens is None:
         tokens = np.ones(len(table)) if table.replies is None else reply_lengths(table)
     lengths = np.asarray(tokens, np.float64)
-    gained = progress(table, said, first, options)
+    gained = progress(table, score, first, options)
     spent = smeared(table, gained, options["gamma"])
     total = np.bincount(table.trajectory, lengths, minlength=table.n_trajectories)
     mean = np.bincount(table.trajectory, lengths * spent, minlength=table.n_trajectories) / np.maximum(total, 1)
@@ -81,15 +82,15 @@ def turn_credit(
     return level + options["beta"] * (spent - mean[table.trajectory]) - penalties(table, options, "advantage")
 
 
-def progress(table: StepTable, said: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
-    """Return what each step gained in score, float64 (N,), over steps in between without a score."""
+def progress(table: StepTable, score: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
+    """Return each step's gain in score, float64 (N,), across steps without a score."""
     if options["scores"] in ("solver", "distance"):
-        return np.nan_to_num(said)
+        return np.nan_to_num(score)
     gained, values = np.zeros(len(table)), options["scores"] == "values"
     start = np.full(len(table), np.nan) if first is None else step_scores("first", first, len(table))
     for i, worth in enumerate(outcomes(table, options).tolist()):
         rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        known = [said[rows[0]] if values else start[rows[0]], *(said[rows[1:]] if values else said[rows])]
+        known = [score[rows[0]] if values else start[rows[0]], *(score[rows[1:]] if values else score[rows])]
         scores = np.array([*known, worth] if values else known)
         last = np.maximum.accumulate(np.where(np.isnan(scores), -1, np.arange(len(scores))))
         gained[rows] = np.where(last[:-1] >= 0, scores[last[1:]] - scores[last[:-1]], 0.0)
@@ -105,11 +106,16 @@ def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
     return spent
 
 
+def _outcome(table: StepTable, options: Mapping[str, Any]) -> Floats:
+    """Return what the value of each step's state should be, float64 (N,): the outcome of its episode."""
+    return outcomes(table, {"outcome": options["outcome"]})[table.trajectory]
+
+
 METHODS = (
     Method(
         "turn_credit", turn_credit,
-        "What each turn adds to a score of the state, beside outcome and progress; zero in sum over an episode.",
-        options=PENALTY, scored="turn", argument="given", scorer="exact_gain",
+        "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
+        options=PENALTY, scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
         scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
         space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF", unmeasured=NEEDS_MODEL,
     ),

@@ -93,7 +93,7 @@ METHODS = (
     Method(
         "vetta",
         "baselines.ppo:ppo",
-        "Advantages over turns with a learned critic, and a third of what tells the tokens of a turn apart.",
+        "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
         options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY},
         scored="token",
         scorer="critic",

@@ -160,7 +160,7 @@ METHODS = (
     Method(
         "vine",
         vine,
-        "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
+        "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
         options={"pool": "state", **PENALTY},
         training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
         # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.

@@ -29,7 +29,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     Args:
         env: a vector environment with this project's info keys (see `agentgym.adapter.adapt`); a reply wrapper's
             `"command"` and a state wrapper's `"canonical_key"` are used if present.
-        **options: of the method. Those with one number per row (`weights`, `kl`, an array of `cost`) need rows: call
+        **options: of the method. Options with one number per row (`weights`, `kl`, an array of `cost`) need rows: use
             the function with `table()`.
 
     Raises:

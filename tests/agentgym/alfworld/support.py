@@ -426,8 +426,7 @@ def _games(archive: str) -> dict[str, Game]:
 
 def games(archive: str, only: Collection[str] | None = None) -> dict[str, Game]:
     """Games of an archive by task_id, sorted; all of them, or those named."""
-    found = _games(archive)
-    return {task_id: game for task_id, game in found.items() if only is None or task_id in only}
+    return {task_id: game for task_id, game in _games(archive).items() if only is None or task_id in only}
 
 
 @cache

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.support import env_of, games, small_game
@@ -112,8 +111,7 @@ def test_the_expert_of_data_without_walkthroughs_plans() -> None:
     for game in [*games("old_put").values()][:10]:
         env = env_of(game, expert=True)
         _, info = env.reset()
-        length = env.distance()
-        for _ in range(int(length)):
+        for _ in range(int(env.distance())):
             assert info["expert_action"] in env.optimal_actions()
             *_, info = env.step(info["expert_action"])
         assert info["won"]

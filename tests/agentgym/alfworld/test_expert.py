@@ -145,8 +145,7 @@ def test_plans_by_hand() -> None:
     # the mug is listed in the sink and on the countertop: take, clean, and a clean mug is on the countertop
     world = kitchen(CLEAN, ("mug", "countertop"), [("mug", [1, 3])])
     assert plan(world) == ("go to sinkbasin 1", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1")
-    repaired = World(world.game, ("ghosts",))
-    assert distance(repaired) == 5
+    assert distance(World(world.game, ("ghosts",))) == 5
     rooms = [("countertop", 0, False), ("sidetable", 1, False)]
     world = World(small_game(PICK, ("mug", "sidetable"), rooms, [("mug", [0])], dialect="put"))
     assert plan(world) == (
@@ -269,13 +268,11 @@ def test_beliefs_follow_what_is_said() -> None:
     # the desk and drawer 2 share a place; the drawer is closed
     here = ("examine desk 1", "examine drawer 2", "go to drawer 1", "open drawer 2", "take pen 1 from desk 1")
     beliefs.update("You arrive at desk 1. On the desk 1, you see a desklamp 1, and a pen 1.", here)
-    assert beliefs.here == {"desk 1", "drawer 2"}
-    assert beliefs.closed == {"drawer 2"}
+    assert (beliefs.here, beliefs.closed) == ({"desk 1", "drawer 2"}, {"drawer 2"})
     assert beliefs.seen == {"desk 1": {"desklamp 1", "pen 1"}}
     assert beliefs.where("pen") == {"desk 1": ["pen 1"]}
     beliefs.update("You pick up the pen 1 from the desk 1.", ("examine desk 1", "examine pen 1", "open drawer 2"))
-    assert beliefs.held == "pen 1"
-    assert beliefs.seen == {"desk 1": {"desklamp 1"}}
+    assert (beliefs.held, beliefs.seen) == ("pen 1", {"desk 1": {"desklamp 1"}})
     beliefs.update("You open the drawer 2. The drawer 2 is open. In it, you see nothing.", ("examine drawer 2",))
     beliefs.update("You clean the pen 1 using the sinkbasin 1.", ())
     assert beliefs.treated == {("clean", "pen 1")}
@@ -357,8 +354,7 @@ def test_it_survives_texts_that_say_nothing_and_begins_anew() -> None:
         world, explorer = World(generate(GameSpec("train", index))), ALFWorldPlayer()
         for _ in range(60):
             commands = world.admissible()
-            command = explorer.act(str(rng.choice(texts)), commands)
-            assert command in commands
+            assert explorer.act(str(rng.choice(texts)), commands) in commands
             world.step(str(rng.choice(commands)))
     assert ALFWorldPlayer().act("Nothing happens.", ()) == "look"
     explorer = ALFWorldPlayer()

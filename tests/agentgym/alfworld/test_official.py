@@ -18,6 +18,7 @@ from agentgym.alfworld.tasks import check_task_types
 from agentgym.outside.files import VARIABLE, cache_folder
 from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, files, grammar, write_trial
+from tests.cases import cases
 from tests.refusals import refuses
 
 CLEAN = "pick_clean_then_place_in_recep"
@@ -86,7 +87,7 @@ def test_folders_are_found_by_version_and_links_to_nothing_are_missing(data: Pat
     assert find_folder(str(data)) == data / "json_2.1.3"
 
 
-def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
+def test_missing_folders_and_splits_without_a_playable_game_are_explained(data: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
         ALFWorldEnv(data=tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"is a split, not a folder.*pass .*json_2.1.1 as data= and 'train' as split="):
@@ -96,6 +97,10 @@ def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
         ALFWorldEnv(data=data, split="valid_sen")
     for wrong in (3, b"/tmp", ""):
         refuses(ValueError, "data must be a folder", ALFWorldEnv, data=wrong)
+    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
+    write_trial(tmp_path / "train", "c/film", trajectory=None)
+    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
+        ALFWorldEnv(data=tmp_path)
 
 
 def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,34 +113,25 @@ def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, mon
     assert ALFWorldEnv(data=".").num_tasks("train") == 1
 
 
-def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
-    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
-    write_trial(tmp_path / "train", "c/film", trajectory=None)
-    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
-        ALFWorldEnv(data=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("game", "trajectory", "message"),
-    [
-        ('{"grammar": "', ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again, or remove"),
-        ("[" * 100_000, ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again"),
-        (..., "{", r"traj_data.json cannot be read"),
-        (..., "[" * 100_000, r"traj_data.json cannot be read"),
-        (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: unknown version of the texts"),
-        (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not match"),
-        ([1], ..., "x/y: game.tw-pddl must be a JSON object"),
-        (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
-        ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
-        ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is too large for a float\)"),
-        ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
-        ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
-        (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
-        (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
-        (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
-        (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
-        (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
-    ],
+@cases(
+    "game, trajectory, message",
+    ('{"grammar": "', ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again, or remove"),
+    ("[" * 100_000, ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again"),
+    (..., "{", r"traj_data.json cannot be read"),
+    (..., "[" * 100_000, r"traj_data.json cannot be read"),
+    (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: unknown version of the texts"),
+    (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not match"),
+    ([1], ..., "x/y: game.tw-pddl must be a JSON object"),
+    (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
+    ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
+    ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is too large for a float\)"),
+    ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
+    ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
+    (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
+    (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
+    (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
+    (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
+    (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
 )
 def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
     folder = write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
@@ -165,8 +161,7 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     walkthrough = ["go to \ud800"]
     write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
     games = fresh(data, "valid_seen")
-    assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
-    assert games[1].walkthrough == ("go to \ufffd",)
+    assert (games[0].task, games[1].walkthrough) == ("put a \ufffdmug\ufffd[31m in drawer", ("go to \ufffd",))
 
 
 def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
@@ -211,11 +206,9 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
     assert fresh(data)[1].task == "put a cup in drawer"
 
 
-@pytest.mark.parametrize(
+@cases(
     "damage",
-    [
-        "", "agentgym alfworld games\n", "cut", "grown", "head is a list", "head is empty", "other version",
-    ],
+    "", "agentgym alfworld games\n", "cut", "grown", "head is a list", "head is empty", "other version",
 )  # fmt: skip
 def test_a_damaged_cache_is_written_again(
     data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
@@ -278,8 +271,7 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
         return str(env.reset(seed=0, options=options)[1]["task_id"])
 
     assert [chosen(index=i) for i in range(3)] == ["a/trial_3", "b/trial_10", "b/trial_2"]
-    assert chosen(task_type=CLEAN, index=1) == "b/trial_10"
-    assert chosen(task_type=1) == "b/trial_2"
+    assert (chosen(task_type=CLEAN, index=1), chosen(task_type=1)) == ("b/trial_10", "b/trial_2")
     assert chosen(split="valid_seen") == "d/trial_4"
     assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
     assert chosen(task_id="d/trial_4") == "d/trial_4"
@@ -290,32 +282,29 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     assert {only.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {CLEAN}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": ["train"]}, r"unknown split \['train'\]"),
-        ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
-        ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
-        ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
-        ({"task_type": "heat"}, "unknown task type 'heat'"),
-        ({"task_type": 7}, "unknown task type 7"),
-        ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
-        ({"task_id": "a/b"}, "unknown task_id 'a/b'.*expected '<task folder>/<trial folder>'"),
-        ({"task_id": "b/trial_1", "split": "train"}, "did you mean 'b/trial_10'"),
-        ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
-        ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
-        ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
-        ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
-        ({"task_id": "../train"}, "unknown task_id"),
-    ],
+@cases(
+    "options, message",
+    ({"split": ["train"]}, r"unknown split \['train'\]"),
+    ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
+    ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
+    ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
+    ({"task_type": "heat"}, "unknown task type 'heat'"),
+    ({"task_type": 7}, "unknown task type 7"),
+    ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
+    ({"task_id": "a/b"}, "unknown task_id 'a/b'.*expected '<task folder>/<trial folder>'"),
+    ({"task_id": "b/trial_1", "split": "train"}, "did you mean 'b/trial_10'"),
+    ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
+    ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
+    ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
+    ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
+    ({"task_id": "../train"}, "unknown task_id"),
 )
 def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
     refuses(ValueError, f"(?s){message}", lambda: ALFWorldEnv(data=data).reset(seed=0, options=options))
 
 
 def test_task_types_by_name_and_number() -> None:
-    assert check_task_types(None) == check_task_types(range(1, 7))
-    assert check_task_types(6) == ("pick_two_obj_and_place",)
+    assert (check_task_types(None), check_task_types(6)) == (check_task_types(range(1, 7)), ("pick_two_obj_and_place",))
     for wrong in (0, True, 1.5, "two", [], [[1]]):
         refuses(ValueError, "task", check_task_types, wrong)
 
@@ -363,15 +352,11 @@ def test_a_small_problem() -> None:
     assert game.object_types == ("egg", "knife", "mug", "mug", "sink", "spoon")
     # loc_bar_11, loc_bar_2, loc_bar_5 and loc_bar_9 are numbered downwards too
     assert [game.locations[place] for place in game.places] == ["loc 2", "loc 2", "loc 3"]
-    assert game.locations[game.start] == "loc 4"
-    assert game.openable == 0b011
-    assert game.contents == (0b1010, 0b1000, 0b0100)
+    assert (game.locations[game.start], game.openable, game.contents) == ("loc 4", 0b011, (0b1010, 0b1000, 0b0100))
     assert game.pickupable == 0b1110
     assert (game.cleanable, game.coolable, game.heatable) == (0b0100, 0b1000, 0)
     assert (game.sliceable, game.vessels, game.cool, game.knives) == (0b1, 0b1100, 0b1000, 0b10)
-    assert game.fits == (0b10, 0b10, 0b1100)
-    assert game.inner == ((2, 0b100000),)
-    assert game.seen_from[game.places[2]] == 0b0100
+    assert (game.fits, game.inner, game.seen_from[game.places[2]]) == ((0b10, 0b10, 0b1100), ((2, 0b100000),), 0b0100)
     assert sum(game.seen_from) == 0b0100  # the egg's location is no place for the agent
     assert (game.goal_objects, game.goal_receptacles, game.goal_lamps) == (0b1100, (0, 1), 0)
     assert (game.task, game.dialect) == ("put a mug in drawer", "move")
@@ -387,8 +372,7 @@ def test_the_six_goals(task_type: str) -> None:
     # desklamp 1 comes first; what cannot be cleaned, heated or cooled does not count
     mugs = {"pick_clean_then_place_in_recep": 0b01000, "pick_heat_then_place_in_recep": 0}
     mugs |= {"pick_cool_then_place_in_recep": 0b10000}
-    assert game.task_type == task_type
-    assert game.goal_objects == mugs.get(task_type, 0b11000)
+    assert (game.task_type, game.goal_objects) == (task_type, mugs.get(task_type, 0b11000))
     assert game.goal_receptacles == (() if task_type == LOOK else (0, 1))
     assert game.goal_lamps == (0b1 if task_type == LOOK else 0)
 
@@ -400,57 +384,53 @@ def test_the_older_version_and_a_sentence_in_other_words() -> None:
     assert game.task == 'find "Bob\'s" mug. Then stop'
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ([], "must be a JSON object, got list"),
-        (content(grammar=None), "no text 'grammar'"),
-        (content(pddl_problem=None), "no text 'pddl_problem'"),
-        (content(walkthrough=[1]), "'walkthrough' must be a list of commands"),
-        (content(walkthrough="look"), "'walkthrough' must be a list of commands, got 'look'"),
-        (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(opened Drawer_bar__plus_01)(isCool")),
-         "starts with 'opened'"),
-        (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(holds agent1 Mug_bar_2)(isCool")),
-         "starts with 'holds'"),
-        (content(grammar="nothing"), "no sentence 'Your task is to"),
-        (content(grammar=grammar().replace("You close the", "You shut the")), "unknown version.*You close the"),
-        (content(grammar=grammar(old=True) + HELP), "unknown version.*no `help` beside `put`"),
-        (content(grammar=grammar().replace("template :: \"help\"", "")), "unknown version.*help"),
-        (content(pddl_problem="(:goal)(:init)"), "no \\(:init ...\\) followed by"),
-        (content(pddl_problem="(:init )(:goal )"), "the goal is of none of the six kinds"),
-        (content(pddl_problem=content()["pddl_problem"].replace("(atLocation", "(at")), "atlocation"),
-        (content(pddl_problem=content()["pddl_problem"].replace("(objectType Knife", "(kind Knife")), "knife_bar_1"),
-        (content(pddl_problem=with_facts("(atLocation agent1 loc_bar_2)")), "one location of the agent, got 2"),
-        (content(pddl_problem=with_facts("(objectType Mug_bar_1 CupType)")),
-         "'objecttype' has two values for 'mug_bar_1': 'cuptype' and 'mugtype'"),
-        (content(pddl_problem=with_facts("(receptacleType Drawer_bar__plus_01 BedType)")),
-         "'receptacletype' has two values for 'drawer_bar__plus_01'"),
-        (content(pddl_problem=with_facts("(receptacleAtLocation Drawer_bar__plus_01 loc_bar_1)")),
-         "'receptacleatlocation' has two values for 'drawer_bar__plus_01'"),
-        (content(pddl_problem=with_facts(*(f"(objectType X_bar_{i} XType)" for i in range(1001)))),
-         "1,007 objects; at most 1,000 are read"),
-        (content(pddl_problem=with_facts(*(f"(receptacleType X_bar_{i} XType)" for i in range(1001)))),
-         "1,004 receptacles; at most 1,000 are read"),
-        (content(pddl_problem=with_facts(f"(objectType {'X' * 200}_bar_1 XType)")), "has 202 characters; at most 100"),
-        (content(grammar=grammar("x" * 1001)), "sentence of the task has 1,019 characters; at most 1,000"),
-        (content(pddl_problem=PROBLEM.replace("GOAL", "(exists (?o - object) (isHot ?o))")), "none of the six"),
-    ],
+@cases(
+    "data, message",
+    ([], "must be a JSON object, got list"),
+    (content(grammar=None), "no text 'grammar'"),
+    (content(pddl_problem=None), "no text 'pddl_problem'"),
+    (content(walkthrough=[1]), "'walkthrough' must be a list of commands"),
+    (content(walkthrough="look"), "'walkthrough' must be a list of commands, got 'look'"),
+    (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(opened Drawer_bar__plus_01)(isCool")),
+     "starts with 'opened'"),
+    (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(holds agent1 Mug_bar_2)(isCool")),
+     "starts with 'holds'"),
+    (content(grammar="nothing"), "no sentence 'Your task is to"),
+    (content(grammar=grammar().replace("You close the", "You shut the")), "unknown version.*You close the"),
+    (content(grammar=grammar(old=True) + HELP), "unknown version.*no `help` beside `put`"),
+    (content(grammar=grammar().replace("template :: \"help\"", "")), "unknown version.*help"),
+    (content(pddl_problem="(:goal)(:init)"), "no \\(:init ...\\) followed by"),
+    (content(pddl_problem="(:init )(:goal )"), "the goal is of none of the six kinds"),
+    (content(pddl_problem=content()["pddl_problem"].replace("(atLocation", "(at")), "atlocation"),
+    (content(pddl_problem=content()["pddl_problem"].replace("(objectType Knife", "(kind Knife")), "knife_bar_1"),
+    (content(pddl_problem=with_facts("(atLocation agent1 loc_bar_2)")), "one location of the agent, got 2"),
+    (content(pddl_problem=with_facts("(objectType Mug_bar_1 CupType)")),
+     "'objecttype' has two values for 'mug_bar_1': 'cuptype' and 'mugtype'"),
+    (content(pddl_problem=with_facts("(receptacleType Drawer_bar__plus_01 BedType)")),
+     "'receptacletype' has two values for 'drawer_bar__plus_01'"),
+    (content(pddl_problem=with_facts("(receptacleAtLocation Drawer_bar__plus_01 loc_bar_1)")),
+     "'receptacleatlocation' has two values for 'drawer_bar__plus_01'"),
+    (content(pddl_problem=with_facts(*(f"(objectType X_bar_{i} XType)" for i in range(1001)))),
+     "1,007 objects; at most 1,000 are read"),
+    (content(pddl_problem=with_facts(*(f"(receptacleType X_bar_{i} XType)" for i in range(1001)))),
+     "1,004 receptacles; at most 1,000 are read"),
+    (content(pddl_problem=with_facts(f"(objectType {'X' * 200}_bar_1 XType)")), "has 202 characters; at most 100"),
+    (content(grammar=grammar("x" * 1001)), "sentence of the task has 1,019 characters; at most 1,000"),
+    (content(pddl_problem=PROBLEM.replace("GOAL", "(exists (?o - object) (isHot ?o))")), "none of the six"),
 )  # fmt: skip
 def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> None:
     refuses(DataError, f"(?s){message}", read_game, data, "task/trial")
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
-    [
-        {"x" * 5000: 1},
-        content(walkthrough="x" * 5000),
-        content(walkthrough=["look"] * 5000 + [1]),
-        content(pddl_problem=with_facts(f"(inReceptacle {'x' * 5000} Drawer_bar__plus_01)")),
-        content(pddl_problem=with_facts(*(f"(objectType {'x' * 5000} {kind}Type)" for kind in "ab"))),
-        content(pddl_problem=with_facts() + "x" * 5000, grammar="x" * 5000),
-        content(pddl_problem=PROBLEM.replace("GOAL", "x" * 5000)),
-    ],
+    {"x" * 5000: 1},
+    content(walkthrough="x" * 5000),
+    content(walkthrough=["look"] * 5000 + [1]),
+    content(pddl_problem=with_facts(f"(inReceptacle {'x' * 5000} Drawer_bar__plus_01)")),
+    content(pddl_problem=with_facts(*(f"(objectType {'x' * 5000} {kind}Type)" for kind in "ab"))),
+    content(pddl_problem=with_facts() + "x" * 5000, grammar="x" * 5000),
+    content(pddl_problem=PROBLEM.replace("GOAL", "x" * 5000)),
 )
 def test_messages_stay_short(data: Any) -> None:
     with pytest.raises(DataError) as caught:

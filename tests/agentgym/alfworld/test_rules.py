@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld import rules, text
 from agentgym.alfworld.expert import plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
@@ -23,6 +22,7 @@ from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.tasks import choose_game, game_of
 from tests.agentgym.alfworld.naive import NaiveWorld
 from tests.agentgym.alfworld.support import envs_of, episodes, games, random_game, small_game, task_id_of
+from tests.cases import cases
 from tests.refusals import refuses
 
 WEIGHTS = {"go": 1, "take": 6, "move": 6, "put": 6, "slice": 20, "use": 10, "clean": 10, "heat": 10, "cool": 10}
@@ -114,32 +114,30 @@ def tell(world: World, *script: str) -> list[str]:
     return [world.step(command).observation for command in script]
 
 
-@pytest.mark.parametrize(
-    ("repair", "script", "answers"),
-    [
-        ("look", ["look"],
-         ["You are in the middle of a room. Looking quickly around you, you see a cabinet 2, a cabinet 1, a fridge 1, "
-          "a microwave 1, a shelf 1, and a sinkbasin 1."]),
-        ("colocated", ["go to cabinet 1", "go to cabinet 2", "go to cabinet 2", "go to shelf 1", "go to shelf 1"],
-         ["You arrive at cabinet 1. On the cabinet 1, you see nothing.",
-          "You arrive at cabinet 2. The cabinet 2 is closed.",
-          "You arrive at cabinet 2. The cabinet 2 is closed.",
-          "You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
-          "Nothing happens."]),
-        ("examine", ["go to shelf 1", "examine pen 1", "examine desklamp 1", "use desklamp 1", "examine desklamp 1",
-                     "examine apple 1", "go to fridge 1", "examine apple 2"],
-         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
-          "There's nothing special about pen 1.", "This desklamp 1 is off.", "You turn on the desklamp 1.",
-          "This desklamp 1 is on.", "Nothing happens.", "You arrive at fridge 1. The fridge 1 is closed.",
-          "Nothing happens."]),
-        ("ghosts", ["go to shelf 1", "take bowl 1 from shelf 1", "go to cabinet 2", "open cabinet 2"],
-         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
-          "You pick up the bowl 1 from the shelf 1.", "You arrive at cabinet 2. The cabinet 2 is closed.",
-          "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing."]),
-        ("toggle", ["go to shelf 1", "use desklamp 1", "use desklamp 1", "use desklamp 1"],
-         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
-          "You turn on the desklamp 1.", "You turn off the desklamp 1.", "You turn on the desklamp 1."]),
-    ],
+@cases(
+    "repair, script, answers",
+    ("look", ["look"],
+     ["You are in the middle of a room. Looking quickly around you, you see a cabinet 2, a cabinet 1, a fridge 1, "
+      "a microwave 1, a shelf 1, and a sinkbasin 1."]),
+    ("colocated", ["go to cabinet 1", "go to cabinet 2", "go to cabinet 2", "go to shelf 1", "go to shelf 1"],
+     ["You arrive at cabinet 1. On the cabinet 1, you see nothing.",
+      "You arrive at cabinet 2. The cabinet 2 is closed.",
+      "You arrive at cabinet 2. The cabinet 2 is closed.",
+      "You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+      "Nothing happens."]),
+    ("examine", ["go to shelf 1", "examine pen 1", "examine desklamp 1", "use desklamp 1", "examine desklamp 1",
+                 "examine apple 1", "go to fridge 1", "examine apple 2"],
+     ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+      "There's nothing special about pen 1.", "This desklamp 1 is off.", "You turn on the desklamp 1.",
+      "This desklamp 1 is on.", "Nothing happens.", "You arrive at fridge 1. The fridge 1 is closed.",
+      "Nothing happens."]),
+    ("ghosts", ["go to shelf 1", "take bowl 1 from shelf 1", "go to cabinet 2", "open cabinet 2"],
+     ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+      "You pick up the bowl 1 from the shelf 1.", "You arrive at cabinet 2. The cabinet 2 is closed.",
+      "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing."]),
+    ("toggle", ["go to shelf 1", "use desklamp 1", "use desklamp 1", "use desklamp 1"],
+     ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+      "You turn on the desklamp 1.", "You turn off the desklamp 1.", "You turn on the desklamp 1."]),
 )  # fmt: skip
 def test_each_repair(repair: str, script: list[str], answers: list[str]) -> None:
     assert tell(World(kitchen(), {repair}), *script) == answers
@@ -335,8 +333,7 @@ def test_what_is_done_is_what_a_game_with_that_goal_calls_won(seed: int, repairs
     for _ in range(25):
         if world.won:
             break
-        possible = world.admissible()
-        world.step(str(rng.choice(possible)))
+        world.step(str(rng.choice(world.admissible())))
         done = goals_done(world)
         assert set(done) <= others.keys()
         for goal, other in others.items():
@@ -412,23 +409,18 @@ def is_possible(game: Game, goal: Goal) -> bool:
         return False
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("fly-Mug-None-Cabinet", r"unknown task type 'fly'; known: 'pick_and_place_simple'"),
-        ("pick_and_place_simple-Mug-Cabinet", r"expected '<task type>-<thing>-None-<place>'"),
-        ("pick_and_place_simple-mug-None-cabinet", r"its canonical form is 'pick_and_place_simple-Mug-None-Cabinet'"),
-        ("pick_and_place_simple-Apple-None-Cabinet", r"has no 'apple' to do that with among desklamp, mug"),
-        ("pick_and_place_simple-DeskLamp-None-Cabinet", r"has no 'desklamp' to do that with"),
-        (
-            "pick_and_place_simple-Mug-None-Sofa",
-            r"has no such place 'sofa' among cabinet, countertop, fridge, sinkbasin",
-        ),
-        ("look_at_obj_in_light-Mug-None-Cabinet", r"has no such place 'cabinet'"),
-        ("pick_heat_then_place_in_recep-Mug-None-Cabinet", r"has no sink, microwave or fridge that does it"),
-        ("pick_and_place_simple-Mug-None-CounterTop", r"already holds at the start"),
-        ("pick_cool_then_place_in_recep-Mug-None-Fridge", r"already holds at the start"),
-    ],
+@cases(
+    "name, message",
+    ("fly-Mug-None-Cabinet", r"unknown task type 'fly'; known: 'pick_and_place_simple'"),
+    ("pick_and_place_simple-Mug-Cabinet", r"expected '<task type>-<thing>-None-<place>'"),
+    ("pick_and_place_simple-mug-None-cabinet", r"its canonical form is 'pick_and_place_simple-Mug-None-Cabinet'"),
+    ("pick_and_place_simple-Apple-None-Cabinet", r"has no 'apple' to do that with among desklamp, mug"),
+    ("pick_and_place_simple-DeskLamp-None-Cabinet", r"has no 'desklamp' to do that with"),
+    ("pick_and_place_simple-Mug-None-Sofa", r"has no such place 'sofa' among cabinet, countertop, fridge, sinkbasin"),
+    ("look_at_obj_in_light-Mug-None-Cabinet", r"has no such place 'cabinet'"),
+    ("pick_heat_then_place_in_recep-Mug-None-Cabinet", r"has no sink, microwave or fridge that does it"),
+    ("pick_and_place_simple-Mug-None-CounterTop", r"already holds at the start"),
+    ("pick_cool_then_place_in_recep-Mug-None-Fridge", r"already holds at the start"),
 )
 def test_goals_that_are_none_are_refused(name: str, message: str) -> None:
     refuses(ValueError, message, lambda: with_goal(goals_kitchen(), parse_goal(name)))

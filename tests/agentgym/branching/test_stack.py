@@ -1,7 +1,5 @@
 """Branches through stacks of wrappers, one by one and as vectors."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 from typing import Any

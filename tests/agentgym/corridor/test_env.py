@@ -57,7 +57,7 @@ def test_a_wrong_direction(what: str, room: int) -> None:
     assert env.distance() == 4 - room
 
 
-def test_a_slip_leaves_in_place_as_often_as_it_says_and_lengthens_the_way() -> None:
+def test_slips_words_and_splits_are_as_they_say() -> None:
     env, right = begun(length=2, slip=0.25, limit=10**6)
     assert env.distance() == pytest.approx(2 / 0.75)
     before, stayed = env.snapshot(), 0
@@ -65,9 +65,6 @@ def test_a_slip_leaves_in_place_as_often_as_it_says_and_lengthens_the_way() -> N
         env.restore(before, seed)
         stayed += env.step(right[0])[4]["state_key"] == "0"
     assert stayed / 2000 == pytest.approx(0.25, abs=0.03)  # three standard deviations
-
-
-def test_each_direction_has_six_words_and_splits_share_no_corridor() -> None:
     assert [list(MEANING.values()).count(each) for each in DIRECTIONS] == [6] * 4
     env = CorridorEnv(length=3, num_tasks=300)
     found = {split: {tuple(env.content(each)) for each in env.task_ids(split)} for split in env.tasks.splits}

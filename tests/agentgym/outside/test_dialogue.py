@@ -3,12 +3,12 @@
 import json
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.outside.dialogue import KINDS, LONGEST, NONE, Act, act_line, parse, write
 from agentgym.sotopia.models import read_act
+from tests.cases import cases
 from tests.refusals import refuses
 
 #: Control characters do not pass, see `agentgym.outside.text`.
@@ -20,8 +20,7 @@ VALUES = st.recursive(st.none() | TEXTS, lambda inner: st.lists(inner) | st.dict
 @given(kind=st.sampled_from(KINDS[1:4]), text=TEXTS)
 def test_what_is_written_is_read_back_whatever_is_said(kind: str, text: str) -> None:
     act = Act(kind, text)
-    assert parse(write(act)) == (act, True)
-    assert parse(f"```json\n{write(act)}\n```") == (act, True)
+    assert (parse(write(act)), parse(f"```json\n{write(act)}\n```")) == ((act, True), (act, True))
 
 
 @settings(derandomize=True, max_examples=200)
@@ -32,21 +31,19 @@ def test_no_command_raises(command: str) -> None:
     assert valid or act == NONE
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
-    [
-        "", "Hello", "null", "[]", "3", "{", '"speak"', "{}", '{"action_type": "speak"}',
-        '{"action_type": "speak", "argument": null}', '{"action_type": "speak", "argument": 5}',
-        '{"action_type": "shout", "argument": "x"}', '{"action_type": ["speak"], "argument": "x"}',
-        '{"action_type": null, "argument": "x"}', '{"action_type": "Speak", "argument": "x"}',
-        '{"action_type": "speak", "argument": "x"} and more', "```json\nHello\n```", "```", "``````",
-        '{"a":' * 100_000, "[" * 100_000, '{"action_type": "speak", "argument": ' + "9" * 5000 + "}",
-        "I say {\"action_type\": \"leave\"}", "[" * 200_000, '{"action_type": ' + "[" * 200_000,
-        '{"action_type": "speak", "argument": "\\u0041", "x": ' + "[" * 900 + "]" * 900 + "}",
-        '{"action_type": "speak", "argument": "a", "score": 1' + "0" * 400 + "}",
-        '{"action_type": "speak", "argument": "a", "score": NaN}', '{"action_type": "speak", "argument": 1e400}',
-        '{"action_type": {}, "argument": "a"}', '{"action_type": "speak"' * 50_000,
-    ],
+    "", "Hello", "null", "[]", "3", "{", '"speak"', "{}", '{"action_type": "speak"}',
+    '{"action_type": "speak", "argument": null}', '{"action_type": "speak", "argument": 5}',
+    '{"action_type": "shout", "argument": "x"}', '{"action_type": ["speak"], "argument": "x"}',
+    '{"action_type": null, "argument": "x"}', '{"action_type": "Speak", "argument": "x"}',
+    '{"action_type": "speak", "argument": "x"} and more', "```json\nHello\n```", "```", "``````",
+    '{"a":' * 100_000, "[" * 100_000, '{"action_type": "speak", "argument": ' + "9" * 5000 + "}",
+    "I say {\"action_type\": \"leave\"}", "[" * 200_000, '{"action_type": ' + "[" * 200_000,
+    '{"action_type": "speak", "argument": "\\u0041", "x": ' + "[" * 900 + "]" * 900 + "}",
+    '{"action_type": "speak", "argument": "a", "score": 1' + "0" * 400 + "}",
+    '{"action_type": "speak", "argument": "a", "score": NaN}', '{"action_type": "speak", "argument": 1e400}',
+    '{"action_type": {}, "argument": "a"}', '{"action_type": "speak"' * 50_000,
     ids=lambda command: command[:40],
 )  # fmt: skip
 def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) -> None:
@@ -54,19 +51,17 @@ def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) 
     refuses(ValueError, "no JSON object", read_act, command, ("speak",))
 
 
-@pytest.mark.parametrize(
-    ("command", "act"),
-    [
-        ('{"action_type": "none", "argument": ""}', Act("none")),
-        ('{"action_type": "none"}', Act("none")),
-        ('{"action_type": "leave", "argument": "Bye!"}', Act("leave")),
-        ('{"action_type": "leave", "argument": null}', Act("leave")),
-        (' \n{"argument": "a\\nb", "action_type": "speak", "to": ["Ben"]}\n', Act("speak", "a\nb")),
-        ('```json\n{"action_type": "action", "argument": "```"}\n```', Act("action", "```")),
-        ('```\n{"action_type": "speak", "argument": ""}\n```', Act("speak", "")),
-        ('```json {"action_type": "speak", "argument": "```"}```', Act("speak", "```")),
-        ('```JSON \n{\n"action_type": "speak",\n"argument": "</answer> & <b>"}```', Act("speak", "</answer> & <b>")),
-    ],
+@cases(
+    "command, act",
+    ('{"action_type": "none", "argument": ""}', Act("none")),
+    ('{"action_type": "none"}', Act("none")),
+    ('{"action_type": "leave", "argument": "Bye!"}', Act("leave")),
+    ('{"action_type": "leave", "argument": null}', Act("leave")),
+    (' \n{"argument": "a\\nb", "action_type": "speak", "to": ["Ben"]}\n', Act("speak", "a\nb")),
+    ('```json\n{"action_type": "action", "argument": "```"}\n```', Act("action", "```")),
+    ('```\n{"action_type": "speak", "argument": ""}\n```', Act("speak", "")),
+    ('```json {"action_type": "speak", "argument": "```"}```', Act("speak", "```")),
+    ('```JSON \n{\n"action_type": "speak",\n"argument": "</answer> & <b>"}```', Act("speak", "</answer> & <b>")),
 )
 def test_commands(command: str, act: Act) -> None:
     assert parse(command) == (act, True)

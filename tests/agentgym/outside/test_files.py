@@ -43,8 +43,7 @@ def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) ->
     monkeypatch.delenv("AGENTGYM_CACHE", raising=False)
     assert cache_folder() == cache_folder(True) == tmp_path / "xdg" / "agentgym"
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine"
-    assert cache_folder(tmp_path) == tmp_path
+    assert (cache_folder(), cache_folder(tmp_path)) == (tmp_path / "mine", tmp_path)
     assert cache_folder("here") == Path.cwd() / "here"
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
     assert cache_folder() is cache_folder(False) is cache_folder("off") is None
@@ -248,8 +247,7 @@ def test_a_seal_that_names_what_is_no_file_of_the_folder_says_so(tmp_path: Path,
     (folder / "sub").mkdir(parents=True)
     outside = tmp_path / "outside.txt"
     outside.write_text("here")
-    digest = hashlib.blake2b(b"here", digest_size=16).hexdigest()
-    (folder / "seal.json").write_text(json.dumps({name: [4, digest]}))
+    (folder / "seal.json").write_text(json.dumps({name: [4, hashlib.blake2b(b"here", digest_size=16).hexdigest()]}))
     assert (damage(folder) or "").endswith("is missing")
 
 
@@ -301,8 +299,7 @@ def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_on
         folder.mkdir(parents=True)
         for name in "ab":
             (folder / name).write_text("old")
-        writer = start(_KILLED, folder, str(step), how)
-        done = writer.wait() == 0
+        done = start(_KILLED, folder, str(step), how).wait() == 0
         if how == "exchanged":
             assert folder.is_dir()
         restore_folder(folder)

@@ -18,6 +18,7 @@ from agentgym.adapter import MOST_STEPS, adapt
 from agentgym.outside.gym_answers import flag, number, read_reset, read_step
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from tests.cases import cases
 from tests.refusals import refuses
 
 DISABLED = AutoresetMode.DISABLED
@@ -60,29 +61,27 @@ def play(env: gym.Env[Any, Any], *, steps: int = 1) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.* acted alike")
-@pytest.mark.parametrize(
-    ("parts", "error", "words"),
-    [
-        ({"info": {"success": "no"}}, TypeError, r"info\['success'\] of an episode's end must be a .* str \('no'\)"),
-        ({"info": {"won": float("nan")}}, ValueError, r"info\['won'\] of .* must be .*, got float \(nan\)"),
-        ({"info": {"won": 0.5}}, ValueError, r"info\['won'\] .* got float \(0\.5\)"),
-        ({"info": {"won": None}}, TypeError, r"info\['won'\] .* got None"),
-        ({"info": {"is_action_valid": "no", "won": True}}, TypeError, r"info\['is_action_valid'\] must be .* got str"),
-        ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a number, got str \('0\.5'\)"),
-        ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state its"),
-        ({"info": None}, TypeError, r"the info that step returns must be a dict, got None; it may be \{\}"),
-        ({"terminated": "false"}, TypeError, r"terminated must be a bool \(or 0 or 1\), got str \('false'\)"),
-        ({"truncated": None}, TypeError, r"truncated must be a bool \(or 0 or 1\), got None"),
-        ({"reward": "0.5"}, TypeError, r"reward must be a number, got str \('0\.5'\)"),
-        ({"reward": None}, TypeError, "reward must be a number, got None"),
-        ({"reward": float("inf")}, ValueError, r"reward must be a finite number, got float \(inf\)"),
-        ({"reward": np.array([1.0, 2.0])}, TypeError, r"reward must be a number, got ndarray"),
-        ({"answer": ("on", 0.0, True, {})}, ValueError, r"got 4 values\. step must return .*old gym, in which `done`"),
-        ({"answer": "on"}, TypeError, r"got str \('on'\)\. step must return \(observation, reward, "),
-        ({"reset": "go"}, TypeError, r"reset must return \(observation, info\), got str \('go'\)"),
-        ({"reset": ("start", {}, 0)}, ValueError, r"reset must return \(observation, info\), got 3 values"),
-        ({"reset": ("start", None)}, TypeError, "the info that reset returns must be a dict, got None"),
-    ],
+@cases(
+    "parts, error, words",
+    ({"info": {"success": "no"}}, TypeError, r"info\['success'\] of an episode's end must be a .* str \('no'\)"),
+    ({"info": {"won": float("nan")}}, ValueError, r"info\['won'\] of .* must be .*, got float \(nan\)"),
+    ({"info": {"won": 0.5}}, ValueError, r"info\['won'\] .* got float \(0\.5\)"),
+    ({"info": {"won": None}}, TypeError, r"info\['won'\] .* got None"),
+    ({"info": {"is_action_valid": "no", "won": True}}, TypeError, r"info\['is_action_valid'\] must be .* got str"),
+    ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a number, got str \('0\.5'\)"),
+    ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state its"),
+    ({"info": None}, TypeError, r"the info that step returns must be a dict, got None; it may be \{\}"),
+    ({"terminated": "false"}, TypeError, r"terminated must be a bool \(or 0 or 1\), got str \('false'\)"),
+    ({"truncated": None}, TypeError, r"truncated must be a bool \(or 0 or 1\), got None"),
+    ({"reward": "0.5"}, TypeError, r"reward must be a number, got str \('0\.5'\)"),
+    ({"reward": None}, TypeError, "reward must be a number, got None"),
+    ({"reward": float("inf")}, ValueError, r"reward must be a finite number, got float \(inf\)"),
+    ({"reward": np.array([1.0, 2.0])}, TypeError, r"reward must be a number, got ndarray"),
+    ({"answer": ("on", 0.0, True, {})}, ValueError, r"got 4 values\. step must return .*old gym, in which `done`"),
+    ({"answer": "on"}, TypeError, r"got str \('on'\)\. step must return \(observation, reward, "),
+    ({"reset": "go"}, TypeError, r"reset must return \(observation, info\), got str \('go'\)"),
+    ({"reset": ("start", {}, 0)}, ValueError, r"reset must return \(observation, info\), got 3 values"),
+    ({"reset": ("start", None)}, TypeError, "the info that reset returns must be a dict, got None"),
 )  # fmt: skip
 def test_what_means_nothing_is_refused_with_the_number_of_the_sub_environment(
     parts: dict[str, Any], error: type[Exception], words: str
@@ -100,15 +99,12 @@ def test_all_kinds_of_flags_and_numbers_are_read(yes: Any) -> None:
     assert (table.reward.tolist(), table.won.tolist(), table.valid.tolist()) == ([1, 1], [True, True], [True, True])
 
 
-def test_answers_are_read_as_they_are_meant_and_success_is_checked() -> None:
+def test_answers_are_read_as_they_are_meant_and_what_cannot_be_read_is_explained() -> None:
     assert read_reset(["start", {"a": 1}], "x") == ("start", {"a": 1})
     assert read_step(("on", np.float32(0.5), np.False_, 1, {}), "x") == ("on", 0.5, False, True, {})
     envs = adapt(Says(), success=lambda reward, terminated, info: "yes")  # type: ignore[arg-type,return-value]
     envs.reset()
     refuses(TypeError, r"^sub-environment 0 .*: what success= returns must be a bool .* got str", envs.step, ["end"])
-
-
-def test_a_wrapper_that_cannot_read_a_step_is_explained_and_other_errors_say_where() -> None:
     with pytest.raises(ValueError, match=r"sub-environment 1 \(<TimeLimit<Says instance>>\): not enough .*old gym"):
         play(TimeLimit(Says(answer=("on", 0.0, True, {})), 5))
 
@@ -134,8 +130,7 @@ class Quits(Says):
 
 @pytest.mark.parametrize(("word", "code"), [("exit", 3), ("kill", 4)])
 def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(word: str, code: int) -> None:
-    inner = AsyncVectorEnv([Says, Quits], shared_memory=False, autoreset_mode=DISABLED)
-    envs = adapt(inner)
+    envs = adapt(AsyncVectorEnv([Says, Quits], shared_memory=False, autoreset_mode=DISABLED))
     envs.reset(seed=0)
     words = (
         rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVectorEnv"
@@ -174,8 +169,7 @@ def test_an_environment_that_never_ends_is_truncated_with_one_warning(kind: str)
     (warning,) = caught
     assert "did not end an episode within 1,000 steps and has no TimeLimit" in str(warning.message)
     assert (MOST_STEPS, np.bincount(table.trajectory).tolist()) == (1000, [1000, 1000])
-    last = table.last
-    assert (table.truncated[last].all(), table.terminated.any()) == (True, False)
+    assert (table.truncated[table.last].all(), table.terminated.any()) == (True, False)
     assert table.won.all()  # success is asked for, as at a TimeLimit
     envs.close()
 

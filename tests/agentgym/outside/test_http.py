@@ -7,6 +7,7 @@ import pytest
 
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure, OwnHosts, _retry_after
 from tests.agentgym.outside.chat.chat_server import chat_server, hang_up, raw
+from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
@@ -72,15 +73,13 @@ def test_reasons_are_redacted_and_a_pickle_leaves_credentials_out() -> None:
 OWN = OwnHosts(["Node7", ""])
 
 
-@pytest.mark.parametrize(
-    ("host", "answered"),
-    [
-        ("localhost", True), ("LOCALHOST:80", True), ("127.0.0.1", True), ("[::1]:8000", True), ("10.1.2.3:80", True),
-        ("node7", True), ("NODE7:1", True), (" node7 ", True), (socket.gethostname(), True),
-        ("", False), ("*", False), (":80", False), ("evil.example", False), ("localhost.evil.example", False),
-        ("127.0.0.1.evil.example", False), ("node7.evil.example:80", False), ("[node8]", False), ("0x7f.1", False),
-        ("node7@evil.example", False), ("\u00e9", False), ("x" * 9_000, False),
-    ],
+@cases(
+    "host, answered",
+    ("localhost", True), ("LOCALHOST:80", True), ("127.0.0.1", True), ("[::1]:8000", True), ("10.1.2.3:80", True),
+    ("node7", True), ("NODE7:1", True), (" node7 ", True), (socket.gethostname(), True),
+    ("", False), ("*", False), (":80", False), ("evil.example", False), ("localhost.evil.example", False),
+    ("127.0.0.1.evil.example", False), ("node7.evil.example:80", False), ("[node8]", False), ("0x7f.1", False),
+    ("node7@evil.example", False), ("\u00e9", False), ("x" * 9_000, False),
 )  # fmt: skip
 def test_a_request_is_for_a_host_that_is_known_or_for_an_address(host: str, answered: bool) -> None:
     words = OWN.refusal([host], [])
@@ -89,15 +88,13 @@ def test_a_request_is_for_a_host_that_is_known_or_for_an_address(host: str, answ
     assert len(words) < 300
 
 
-@pytest.mark.parametrize(
-    ("origin", "answered"),
-    [
-        ("http://localhost:3000", True), ("https://Node7", True), ("http://127.0.0.1:8888", True),
-        ("http://[::1]", True), ("http://10.1.2.3:8000", True), ("HTTP://10.1.2.3:8000", True),
-        ("http://10.1.2.3", False), ("http://10.1.2.3:80", False), ("http://10.1.2.4:8000", False),
-        ("http://evil.example", False), ("https://node7.evil.example", False), ("null", False), ("", False),
-        ("localhost", False), ("http://", False), ("file://", False), ("://", False),
-    ],
+@cases(
+    "origin, answered",
+    ("http://localhost:3000", True), ("https://Node7", True), ("http://127.0.0.1:8888", True),
+    ("http://[::1]", True), ("http://10.1.2.3:8000", True), ("HTTP://10.1.2.3:8000", True),
+    ("http://10.1.2.3", False), ("http://10.1.2.3:80", False), ("http://10.1.2.4:8000", False),
+    ("http://evil.example", False), ("https://node7.evil.example", False), ("null", False), ("", False),
+    ("localhost", False), ("http://", False), ("file://", False), ("://", False),
 )  # fmt: skip
 def test_a_page_is_of_a_known_host_of_this_machine_or_of_the_server_itself(origin: str, answered: bool) -> None:
     words = OWN.refusal(["10.1.2.3:8000"], [origin])

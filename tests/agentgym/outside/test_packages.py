@@ -5,19 +5,18 @@ import sys
 import pytest
 
 from agentgym.outside import packages
+from tests.cases import cases
 
 
 def test_a_checkout_names_its_folder():
     assert packages.install("vllm") == f"pip install -c {packages.HOME}/constraints.txt -e '{packages.HOME}[vllm]'"
 
 
-@pytest.mark.parametrize(
-    ("noted", "command"),
-    [
-        (None, "pip install 'stepcredit[sb3,http]'"),
-        ({"url": "file:///tmp/stepcredit-1.whl"}, "pip install 'stepcredit[sb3,http] @ file:///tmp/stepcredit-1.whl'"),
-        ({"url": "file:///"}, "pip install '/[sb3,http]'"),
-    ],
+@cases(
+    "noted, command",
+    (None, "pip install 'stepcredit[sb3,http]'"),
+    ({"url": "file:///tmp/stepcredit-1.whl"}, "pip install 'stepcredit[sb3,http] @ file:///tmp/stepcredit-1.whl'"),
+    ({"url": "file:///"}, "pip install '/[sb3,http]'"),
 )
 def test_a_wheel_names_what_it_came_from(monkeypatch, tmp_path, noted, command):
     class Installed:

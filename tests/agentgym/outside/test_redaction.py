@@ -9,44 +9,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.outside.redaction import HIDDEN, hide, hide_all, redact, refuse_credential
+from tests.cases import cases
 
 KEY = "sk-Zq9/+='\"<&ü7"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        f"got {KEY}!",
-        json.dumps({"message": f"Incorrect API key provided: {KEY}."}),
-        f"http://host/v1?{urlencode({'x': KEY})}",
-        f"http://host/{quote(KEY, safe='')}/v1",
-        "<p>Incorrect key sk-Zq9/+=&#x27;&quot;&lt;&amp;ü7</p>",
-        f"{KEY}{KEY}",
-    ],
+    f"got {KEY}!",
+    json.dumps({"message": f"Incorrect API key provided: {KEY}."}),
+    f"http://host/v1?{urlencode({'x': KEY})}",
+    f"http://host/{quote(KEY, safe='')}/v1",
+    "<p>Incorrect key sk-Zq9/+=&#x27;&quot;&lt;&amp;ü7</p>",
+    f"{KEY}{KEY}",
 )
 def test_a_known_key_is_taken_out_however_it_is_written(text: str) -> None:
     assert "Zq9" not in redact(text, [KEY])
     assert "Zq9" not in hide(text, [KEY])
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "http://user:hunter22@host:80/v1",
-        "https://user:hunt@er22@host/v1",
-        "socks5://:hunter22@host",
-        "http://host/v1?api_key=hunter22&k=3",
-        "http://host/?a=1&access_token=hunter22#x",
-        "http://host/?X-Amz-Signature=hunter22",
-        "password=hunter22",
-        '{"api_key": "hunter22"}',
-        "{'password': 'hunter22'}",
-        "X-Api-Key: hunter22",
-        "Authorization: hunter22",
-        "authorization: Bearer hunter22",
-        "Proxy-Authorization: Basic aHVudGVyMjI=hunter22",
-        "'Authorization': 'Bearer hunter22'",
-    ],
+    "http://user:hunter22@host:80/v1",
+    "https://user:hunt@er22@host/v1",
+    "socks5://:hunter22@host",
+    "http://host/v1?api_key=hunter22&k=3",
+    "http://host/?a=1&access_token=hunter22#x",
+    "http://host/?X-Amz-Signature=hunter22",
+    "password=hunter22",
+    '{"api_key": "hunter22"}',
+    "{'password': 'hunter22'}",
+    "X-Api-Key: hunter22",
+    "Authorization: hunter22",
+    "authorization: Bearer hunter22",
+    "Proxy-Authorization: Basic aHVudGVyMjI=hunter22",
+    "'Authorization': 'Bearer hunter22'",
 )
 def test_credentials_are_found_by_their_form(text: str) -> None:
     assert "hunter22" not in redact(text)
@@ -54,27 +51,23 @@ def test_credentials_are_found_by_their_form(text: str) -> None:
     assert HIDDEN in redact(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "",
-        "HTTP 500 from http://host:8000/v1/chat/completions: out of memory",
-        "write to me@example.org about the keyboard: it is a basic rule",
-        "the key to the garden is under the mat; tokens: 3",
-        "a == b, 1 @ 2, x=3",
-    ],
+    "",
+    "HTTP 500 from http://host:8000/v1/chat/completions: out of memory",
+    "write to me@example.org about the keyboard: it is a basic rule",
+    "the key to the garden is under the mat; tokens: 3",
+    "a == b, 1 @ 2, x=3",
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    assert redact(text, ["sk-123456"]) == text
-    assert redact(text, [""]) == text
+    assert (redact(text, ["sk-123456"]), redact(text, [""])) == (text, text)
 
 
 def test_keys_that_hold_another_in_base64_in_json_and_cut_short() -> None:
     assert redact("abcdef abc", ["abc", "abcdef"]) == f"{HIDDEN} {HIDDEN}"
     for n in range(4):
         whole = base64.b64encode(b"x" * n + PLAIN.encode() + b"tail!").decode()
-        left = "".join(hide(whole, [PLAIN]).split(HIDDEN))
-        assert len(left) < len(whole) - len(PLAIN)
+        assert len("".join(hide(whole, [PLAIN]).split(HIDDEN))) < len(whole) - len(PLAIN)
     value = {PLAIN: [{"id": f"by {PLAIN}"}, 5, None, True, 1.5], "logprobs": [{"token": PLAIN}]}
     assert hide_all(value, [PLAIN]) == {"***": [{"id": "by ***"}, 5, None, True, 1.5], "logprobs": [{"token": "***"}]}
     text = 'a %41 \\u0042 "x", "y" &amp; \\\\" %zz &#12 sk%2DZq9'
@@ -105,27 +98,25 @@ def every(form, text):
 PLAIN = "sk-Zq9abcdefgh_7"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        every("\\u{:04x}".format, PLAIN),
-        every("\\\\u{:04X}".format, PLAIN),
-        every("\\x{:02x}".format, PLAIN),
-        every("%{:02X}".format, PLAIN),
-        every("%25{:02x}".format, PLAIN),
-        every("&#{};".format, PLAIN),
-        every("&#x{:x};".format, PLAIN),
-        "%73k-Z\\u00719abc&#100;efgh_7",
-        json.dumps(["sk-", "Zq9abc", "defgh_7"]),
-        repr(["sk-Zq9", "abcdefgh_7"]),
-        json.dumps(json.dumps(list(PLAIN))),
-        json.dumps(json.dumps(PLAIN + "\"/'")),
-        PLAIN.encode().hex(),
-        PLAIN.encode().hex().upper(),
-        base64.b64encode(PLAIN.encode()).decode(),
-        *(base64.b64encode(b"x" * n + PLAIN.encode() + b"tail").decode() for n in range(4)),
-        base64.urlsafe_b64encode(b"Authorization: Bearer " + PLAIN.encode()).decode(),
-    ],
+    every("\\u{:04x}".format, PLAIN),
+    every("\\\\u{:04X}".format, PLAIN),
+    every("\\x{:02x}".format, PLAIN),
+    every("%{:02X}".format, PLAIN),
+    every("%25{:02x}".format, PLAIN),
+    every("&#{};".format, PLAIN),
+    every("&#x{:x};".format, PLAIN),
+    "%73k-Z\\u00719abc&#100;efgh_7",
+    json.dumps(["sk-", "Zq9abc", "defgh_7"]),
+    repr(["sk-Zq9", "abcdefgh_7"]),
+    json.dumps(json.dumps(list(PLAIN))),
+    json.dumps(json.dumps(PLAIN + "\"/'")),
+    PLAIN.encode().hex(),
+    PLAIN.encode().hex().upper(),
+    base64.b64encode(PLAIN.encode()).decode(),
+    *(base64.b64encode(b"x" * n + PLAIN.encode() + b"tail").decode() for n in range(4)),
+    base64.urlsafe_b64encode(b"Authorization: Bearer " + PLAIN.encode()).decode(),
 )
 def test_a_known_key_is_taken_out_however_it_is_escaped_or_encoded(text: str) -> None:
     found = hide(f"before {text} after, \\u0041 %41", [PLAIN])

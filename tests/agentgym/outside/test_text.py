@@ -25,6 +25,7 @@ from agentgym.outside.text import (
     read_json_lines,
     read_text,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 PACK = {".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress}
@@ -73,14 +74,12 @@ def test_clean_text_can_be_encoded_and_is_left_alone(text: str) -> None:
     assert all(a == b or b == "\ufffd" for a, b in zip(text, once, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("go north √ \u0928\u092e \U0001f600", "go north √ \u0928\u092e \U0001f600"),
-        ("tab\tline\nline\r\nline\x0b\x0c\x85\u2028", "tab\tline\nline\r\nline\x0b\x0c\x85\u2028"),
-        ("\x00\x07\x08\x1b[2J\x7f\x9b", "\ufffd\ufffd\ufffd\ufffd[2J\ufffd\ufffd"),
-        ("\ud83d\ude00", "\ufffd\ufffd"),  # two halves that Python does not take for one character
-    ],
+@cases(
+    "text, expected",
+    ("go north √ \u0928\u092e \U0001f600", "go north √ \u0928\u092e \U0001f600"),
+    ("tab\tline\nline\r\nline\x0b\x0c\x85\u2028", "tab\tline\nline\r\nline\x0b\x0c\x85\u2028"),
+    ("\x00\x07\x08\x1b[2J\x7f\x9b", "\ufffd\ufffd\ufffd\ufffd[2J\ufffd\ufffd"),
+    ("\ud83d\ude00", "\ufffd\ufffd"),  # two halves that Python does not take for one character
 )
 def test_clean_by_example(text: str, expected: str) -> None:
     assert clean(text) == expected
@@ -88,8 +87,7 @@ def test_clean_by_example(text: str, expected: str) -> None:
 
 @given(ANY_TEXT)
 def test_one_line_is_one_line(text: str) -> None:
-    assert len(one_line(f"x{clean(text)}x").splitlines()) == 1
-    assert len(one_line(f"x{text}x").splitlines()) == 1
+    assert (len(one_line(f"x{clean(text)}x").splitlines()), len(one_line(f"x{text}x").splitlines())) == (1, 1)
 
 
 @given(VALUES)
@@ -99,24 +97,22 @@ def test_clean_values_are_read_as_json_reads_them(value: object) -> None:
         assert read_json(text) == read_json(text.encode()) == read_json(b"\xef\xbb\xbf" + text.encode()) == value
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "not JSON"),
-        ("[1,", "not JSON"),
-        ("NaN", "NaN is not a JSON number"),
-        ("[-Infinity]", "-Infinity is not a JSON number"),
-        ('{"a": 1e400}', "the number 1e400 is too large for a float"),
-        ("1" * 19, "an integer of 19 digits; at most 18 are read"),
-        ('{"score": 1' + "0" * 400 + "}", "an integer of 401 digits"),
-        ("-" + "1" * 5000, "digits; at most 18 are read"),
-        ("[" * 200_000, "nested too deeply"),
-        ('{"a":' * 200_000, "nested too deeply"),
-        ("[" * 50_000 + '"\\ud800"' + "]" * 50_000, "nested too deeply"),
-        (b'"\xff"', "not UTF-8: invalid start byte at byte 1"),
-        ("\ufeff1".encode("utf-16"), "not UTF-8"),
-        ('"a\nb"', "not JSON: Invalid control character"),
-    ],
+@cases(
+    "content, message",
+    ("", "not JSON"),
+    ("[1,", "not JSON"),
+    ("NaN", "NaN is not a JSON number"),
+    ("[-Infinity]", "-Infinity is not a JSON number"),
+    ('{"a": 1e400}', "the number 1e400 is too large for a float"),
+    ("1" * 19, "an integer of 19 digits; at most 18 are read"),
+    ('{"score": 1' + "0" * 400 + "}", "an integer of 401 digits"),
+    ("-" + "1" * 5000, "digits; at most 18 are read"),
+    ("[" * 200_000, "nested too deeply"),
+    ('{"a":' * 200_000, "nested too deeply"),
+    ("[" * 50_000 + '"\\ud800"' + "]" * 50_000, "nested too deeply"),
+    (b'"\xff"', "not UTF-8: invalid start byte at byte 1"),
+    ("\ufeff1".encode("utf-16"), "not UTF-8"),
+    ('"a\nb"', "not JSON: Invalid control character"),
 )
 def test_what_is_no_json_says_so(content: str | bytes, message: str) -> None:
     refuses(DataError, message, read_json, content)
@@ -199,7 +195,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
     assert refused > len(damaged) / 2
 
 
-def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
+def test_lines_of_text_and_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntwo \xc3\xa4\nthree \xff\n")
     refuses(DataError, r"x.txt, line 3: not UTF-8", read_text, path)
@@ -207,9 +203,6 @@ def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
     assert read_text(path) == "one\r\n"
     with pytest.raises(FileNotFoundError):
         read_text(tmp_path / "none.txt.gz")
-
-
-def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n\n  \r\n2\r\n[')
     lines = read_json_lines(path)
@@ -217,12 +210,10 @@ def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     refuses(DataError, r"x.jsonl, line 5: not JSON", next, lines)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Sokoban", ["levels"]), ("ALFWorld", ["data"]), ("WebShop", ["data"]), ("SearchQA", ["corpus", "questions"]),
-        ("SOTOPIA", ["data"]), ("VirtualHome", ["data"]),
-    ],
+@cases(
+    "name, options",
+    ("Sokoban", ["levels"]), ("ALFWorld", ["data"]), ("WebShop", ["data"]), ("SearchQA", ["corpus", "questions"]),
+    ("SOTOPIA", ["data"]), ("VirtualHome", ["data"]),
 )  # fmt: skip
 def test_missing_data_of_every_environment_are_one_error(name, options, tmp_path):
     with pytest.raises(DataError, match="nowhere"):

@@ -56,18 +56,14 @@ def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
         assert all(step.valid == (step.action != "jump") for step in trajectory.steps)
 
 
-def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
+def test_collect_repeats_itself_and_refuses_what_it_cannot_do() -> None:
     tasks = [{"index": 2}, {"index": 2}, {}]
     first = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
     second = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
     assert first.to_trajectories() == second.to_trajectories()
     other = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=2)
     assert first.to_trajectories() != other.to_trajectories()
-    assert first.groups[:2] == ("start-2", "start-2 (2)")
-    assert first.n_groups == 3
-
-
-def test_collect_refuses_what_it_cannot_do() -> None:
+    assert (first.groups[:2], first.n_groups) == (("start-2", "start-2 (2)"), 3)
     refuses(ValueError, "autoreset DISABLED", collect, CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
     refuses(ValueError, "expected tasks", collect, disabled(2), coin(), tasks=[], seed=0)
     with pytest.raises(TypeError, match=r"Strings\.act must answer Reply objects, .*Reply\('left'\), got 'left'"):
@@ -160,8 +156,7 @@ class LimitedEnv(CorridorEnv):
 
 
 def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
-    envs = of(LimitedEnv, 2)
-    table = collect(envs, by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
+    table = collect(of(LimitedEnv, 2), by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
     assert table.truncated.all()
     assert not table.terminated.any()
     ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
@@ -232,8 +227,7 @@ def test_others_play_on_and_single_environments_end_likewise() -> None:
     assert [table.states[i] for table in (found,) for i in table.next_state] == ["4 [success]", "1"]
     assert done == [2]
     assert len(none) == 2
-    single = collect(CorridorEnv(), Forgetful("cell 1"), tasks=tasks, seed=0)
-    assert single.to_trajectories() == found.to_trajectories()
+    assert collect(CorridorEnv(), Forgetful("cell 1"), tasks=tasks, seed=0).to_trajectories() == found.to_trajectories()
 
 
 class VagueEnv(CorridorEnv):

@@ -15,7 +15,6 @@ from gymnasium.utils.seeding import np_random
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
@@ -25,6 +24,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import evaluate
 from baselines.play.dynamic_sampling import sample_groups
 from policies.scripted import RandomPolicy
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.playing import Scripted, corridor, stock
 from tests.refusals import refuses
@@ -206,13 +206,11 @@ def test_our_environments_draw_nothing_in_a_step_by_default(env_id: str) -> None
     assert play() == play(luck="group")
 
 
-@pytest.mark.parametrize(
-    ("env_id", "options", "task", "commands"),
-    [
-        ("SOTOPIA", {"order": "random", "max_turns": 12}, {}, ['{"action_type": "speak", "argument": "Hm."}']),
-        ("SearchQA", {"simulator": "rule", "max_turns": 6}, {"noise": 0.5}, ["<search>Who was born there?</search>"]),
-        ("WebShop", {"noise": (0.9, 0.9)}, {}, ["search[red shoes]", "click[next >]"]),
-    ],
+@cases(
+    "env_id, options, task, commands",
+    ("SOTOPIA", {"order": "random", "max_turns": 12}, {}, ['{"action_type": "speak", "argument": "Hm."}']),
+    ("SearchQA", {"simulator": "rule", "max_turns": 6}, {"noise": 0.5}, ["<search>Who was born there?</search>"]),
+    ("WebShop", {"noise": (0.9, 0.9)}, {}, ["search[red shoes]", "click[next >]"]),
 )
 def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(
     env_id: str, options: dict[str, Any], task: dict[str, Any], commands: list[str]

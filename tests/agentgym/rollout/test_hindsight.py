@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.hindsight import CHOICES, relabel_goals
@@ -266,8 +265,7 @@ def test_the_result_is_a_table_like_others(tmp_path: Path) -> None:
     relabelled = relabel_goals(table, envs)
     assert relabelled.n_trajectories > 0
     assert "index" in relabelled.states  # the wrapper's key
-    both = StepTable.concatenate([table, relabelled])
-    assert both.n_trajectories == table.n_trajectories + relabelled.n_trajectories
+    assert StepTable.concatenate([table, relabelled]).n_trajectories == table.n_trajectories + relabelled.n_trajectories
     relabelled.to_jsonl(tmp_path / "done.jsonl")
     assert StepTable.from_jsonl(tmp_path / "done.jsonl").trajectories == relabelled.trajectories
     again = relabel_goals(table, envs)

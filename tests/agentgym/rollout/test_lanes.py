@@ -11,6 +11,7 @@ from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
 from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
+from tests.cases import cases
 from tests.playing import corridor, of
 from tests.refusals import refuses
 
@@ -232,15 +233,13 @@ class Odd:
 
 
 @pytest.mark.parametrize("timed", [False, True])
-@pytest.mark.parametrize(
-    ("answer", "error", "words"),
-    [
-        (lambda names: [], ValueError, r"returned nothing while 4 requests are .*\(0, 1, 2, 3\): it must wait"),
-        (lambda names: None, TypeError, r"must return a list of pairs \(name, reply\).*, got None"),
-        (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
-        (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
-        (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
-    ],
+@cases(
+    "answer, error, words",
+    (lambda names: [], ValueError, r"returned nothing while 4 requests are .*\(0, 1, 2, 3\): it must wait"),
+    (lambda names: None, TypeError, r"must return a list of pairs \(name, reply\).*, got None"),
+    (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
+    (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
+    (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
 )  # fmt: skip
 def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
     lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]

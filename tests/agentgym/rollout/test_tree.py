@@ -26,6 +26,7 @@ from agentgym.rollout.tree import (
 )
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
@@ -103,7 +104,6 @@ def own(table: StepTable, trajectory: int) -> np.ndarray:
 
 def numbers(table: StepTable, trajectory: int) -> list[float]:
     """The policy's numbers in a trajectory's own steps."""
-    assert table.replies is not None
     return [table.replies[row].logprobs[0] for row in own(table, trajectory)]
 
 
@@ -151,7 +151,7 @@ def test_the_episodes_are_those_of_collect_and_every_step_is_continued() -> None
     StepTable.from_trajectories(table.to_trajectories())
 
 
-def test_the_kth_continuations_of_all_steps_meet_the_same_luck() -> None:
+def test_continuations_meet_the_luck_of_their_number_in_all_steps_or_under_common_numbers() -> None:
     table = tree(kind=NoisyVectorEnv)
     found = continuations(table, 6, 2)
     for one in found:
@@ -162,9 +162,6 @@ def test_the_kth_continuations_of_all_steps_meet_the_same_luck() -> None:
             for k in (0, 1):
                 assert (agree if same_group else differ)(numbers(table, one[k]), numbers(table, other[k]))
                 assert (agree if same_group else differ)(noises(table, one[k]), noises(table, other[k]))
-
-
-def test_continuations_of_one_state_are_the_same_under_common_numbers() -> None:
     table = tree(select=lambda table: np.flatnonzero((table.state == table.state[0]) & (table.group == 0)))
     assert table.n_trajectories > 8
     for k in (0, 1):
@@ -231,8 +228,7 @@ def test_policies_are_asked_by_what_they_define() -> None:
     infos = {"admissible_actions": np.array([("a", "b", "c"), (), ("a", "b", "c")], object)}
     rngs = [np.random.default_rng(3) for _ in range(3)]
     first, silent, last = RandomPolicy().act_each([""] * 3, infos, rngs)
-    assert first == last
-    assert silent.text == tagged("")
+    assert (first, silent.text) == (last, tagged(""))
 
 
 def test_later_rounds_continue_continuations() -> None:
@@ -336,8 +332,7 @@ def test_a_continuation_ends_where_its_prompt_does_not_fit() -> None:
     table = tree(policy=Quiet(), group_size=1, branches=1)
     # From cell 2: cells 2, 3 and there nothing more; from cell 1 one step more. Every step is continued once.
     assert [len(own(table, i)) for i in range(table.n_trajectories)] == [2, 3, 2, 1, 3, 2, 1]
-    assert set(table.endings) == {Ending.TIME_LIMIT}
-    assert table.actions[table.action[own(table, 3)[-1]]] == ""
+    assert (set(table.endings), table.actions[table.action[own(table, 3)[-1]]]) == ({Ending.TIME_LIMIT}, "")
     assert TreeCost.of(table).environment_steps == len(table) - 7
 
 
@@ -428,8 +423,7 @@ def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own
         for reply in (None, Reply("<action>up</action>"), Reply("<action>left</action>"))
     ]
     table = continued(envs, RandomPolicy(), plan, seed=0)
-    first = table.order[table.offsets[:-1]]
-    chosen = [table.actions[action] for action in table.action[first]]
+    chosen = [table.actions[action] for action in table.action[table.order[table.offsets[:-1]]]]
     assert chosen[1:3] == chosen[4:] == ["up", "left"]
     assert table.groups == ("g",)
     # Alone and in another order it is the same.
@@ -464,24 +458,21 @@ COLUMNS = {
 TABLE = StepTable.from_arrays(**COLUMNS)
 
 
-@pytest.mark.parametrize(
-    ("select", "rows"),
-    [
-        ("all", list(range(11))),
-        ("distinct", [0, 1, 2, 8, 9]),
-        ("visited-once", [8]),
-        # s of group g is left by x and y; v after (s, x) as well. After (s, y) there is one episode only.
-        ("first-disagreement", [0, 1]),
-        (every(2), [0, 2, 3, 5, 6, 8, 9]),
-        (every(1), list(range(11))),
-        (lambda table: np.array([4, 4, 2]), [2, 4]),
-        (lambda table: [], []),
-    ],
+@cases(
+    "select, rows",
+    ("all", list(range(11))),
+    ("distinct", [0, 1, 2, 8, 9]),
+    ("visited-once", [8]),
+    # s of group g is left by x and y; v after (s, x) as well. After (s, y) there is one episode only.
+    ("first-disagreement", [0, 1]),
+    (every(2), [0, 2, 3, 5, 6, 8, 9]),
+    (every(1), list(range(11))),
+    (lambda table: np.array([4, 4, 2]), [2, 4]),
+    (lambda table: [], []),
 )
 def test_selections_by_hand(select, rows) -> None:
     found = selected(TABLE, select)
-    assert found.tolist() == rows
-    assert found.dtype == np.int64
+    assert (found.tolist(), found.dtype) == (rows, np.int64)
 
 
 def test_the_earliest_visit_is_chosen_and_numbers_are_checked() -> None:

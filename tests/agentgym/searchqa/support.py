@@ -1,7 +1,5 @@
 """Small corpora and the recorded one, naive BM25, four passages with questions, and servers on loopback sockets."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import math

@@ -16,6 +16,7 @@ from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Titles
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -179,8 +180,7 @@ def test_state_keys_tell_ends_orders_and_odd_ids_apart() -> None:
     env, _, info = begin()
     commands = ("<search>ada</search>", "<search>ada</search>", "?", "<search>broken</search>")
     keys = [info["state_key"], *[env.step(command)[-1]["state_key"] for command in commands]]
-    assert keys[-1] == "'country' > ('ada',) > ('ada',) > invalid > failed"
-    assert len(set(keys)) == 5
+    assert (keys[-1], len(set(keys))) == ("'country' > ('ada',) > ('ada',) > invalid > failed", 5)
     other, *_ = begin()
     assert other.step("<search>bell ada</search>")[-1]["state_key"] == keys[1]
     pairs = [("a', 'b",), ("a", "b")]
@@ -196,8 +196,7 @@ def test_snapshots_of_finished_and_running_episodes():
     env, *_ = begin(reward="format", expert=True)
     for command in ("<search>ada</search>", "?", "<answer>Kingdom of Zell</answer>"):
         observation, *_, info = env.step(command)
-        other = env_of(reward="format", expert=True)
-        again, same = other.restore(pickle.loads(pickle.dumps(env.snapshot())))
+        again, same = env_of(reward="format", expert=True).restore(pickle.loads(pickle.dumps(env.snapshot())))
         assert (again, same) == (observation, info)
 
 
@@ -231,38 +230,34 @@ def test_splits_sources_counts_and_unknown_content() -> None:
     refuses(ValueError, "unknown task_id 'x'", lambda: gym.make("AgentRL/SearchQA-v0").unwrapped.content("x"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"index": 2}, "use 0 to 1"),
-        ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
-        ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
-        ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
-        ({"split": "tain"}, "did you mean 'train'"),
-    ],
+@cases(
+    "options, message",
+    ({"index": 2}, "use 0 to 1"),
+    ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
+    ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
+    ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
+    ({"split": "tain"}, "did you mean 'train'"),
 )
 def test_wrong_options(options, message):
     refuses(ValueError, message, lambda: env_of().reset(options=options))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"top_k": 0}, "top_k must be an integer of at least 1"),
-        ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
-        ({"reward": "EM"}, "unknown reward 'EM'"),
-        ({"format_score": float("nan")}, "finite"),
-        ({"retriever": "lexica", "corpus": "x.jsonl"}, "did you mean 'lexical'"),
-        ({"retriever": "lexical"}, "without a corpus"),
-        ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
-        ({"questions": 3}, "questions must be"),
-        ({"questions": ()}, "at least one question"),
-        ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
-        ({"sources": []}, "no data_source is named"),
-        ({"kinds": ["compare"]}, "unknown kind 'compare'"),
-        ({"split": "dev"}, "unknown split 'dev'"),
-        ({"world_seed": -1, "questions": None, "retriever": "lexical"}, "at least 0"),
-    ],
+@cases(
+    "arguments, message",
+    ({"top_k": 0}, "top_k must be an integer of at least 1"),
+    ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
+    ({"reward": "EM"}, "unknown reward 'EM'"),
+    ({"format_score": float("nan")}, "finite"),
+    ({"retriever": "lexica", "corpus": "x.jsonl"}, "did you mean 'lexical'"),
+    ({"retriever": "lexical"}, "without a corpus"),
+    ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
+    ({"questions": 3}, "questions must be"),
+    ({"questions": ()}, "at least one question"),
+    ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
+    ({"sources": []}, "no data_source is named"),
+    ({"kinds": ["compare"]}, "unknown kind 'compare'"),
+    ({"split": "dev"}, "unknown split 'dev'"),
+    ({"world_seed": -1, "questions": None, "retriever": "lexical"}, "at least 0"),
 )
 def test_wrong_arguments(arguments, message):
     refuses(ValueError, message, env_of, **arguments)
@@ -283,8 +278,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     assert terminated.tolist() == [False] * 4 + [True, False]
     envs.step(["<search>ada</search>"] * 4 + ["<search>zell</search>", "<search>ada</search>"])
     assert calls[1:] == [["ada"]]  # a finished place asks nothing
-    assert len({id(env.retriever) for env in envs.envs}) == 1
-    assert len({id(env.questions) for env in envs.envs}) == 1
+    assert (len({id(env.retriever) for env in envs.envs}), len({id(env.questions) for env in envs.envs})) == (1, 1)
     envs = vector(2, max_turns=1)
     envs.reset(options=[{"task_id": "country"}] * 2)
     envs.step(["<search>ada</search>", "x"])
@@ -346,8 +340,7 @@ def test_keys_of_documents_and_of_texts() -> None:
     assert one[2] == one[3] == other[2] == "country | ['ada', 'ulm']"
     assert one[1] != other[1]
     one, other = keys(text_key, FIRST, NEXT), keys(text_key, NEXT, FIRST)
-    assert one[1] == other[2]
-    assert one[2] == other[1]
+    assert (one[1], one[2]) == (other[2], other[1])
 
 
 @pytest.mark.parametrize("key", [text_key, documents_key])
@@ -373,22 +366,16 @@ def env():
     return SearchQAEnv(split="test")
 
 
-def test_it_finds_what_one_search_finds_and_answers_some_of_it(env):
+def test_a_reader_finds_what_one_search_finds_anew_in_each_episode(env):
     reader, infos = SearchQAPlayer(), []
     for source in ("one_hop", "comparison"):
         infos += [last_info(env, reader, data_source=source, index=index) for index in range(40)]
     assert sum(info["support_recall"] for info in infos) / 80 > 0.9
     assert sum(info["won"] for info in infos) / 80 > 0.3
     assert all(info["is_action_valid"] for info in infos)
-
-
-def test_one_reader_plays_many_episodes_like_fresh_ones(env):
     reader = SearchQAPlayer(searches=2)
     for index in range(6):
         assert last_info(env, reader, index=index) == last_info(env, SearchQAPlayer(searches=2), index=index)
-
-
-def test_it_answers_in_the_last_turn():
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
     assert last_info(short, SearchQAPlayer(), index=0)["search_count"] == 0
     refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)
@@ -412,17 +399,15 @@ QUESTION = Question("q", "Who?", ("Ada", "Bell"), "s", "train", ("1", "2"))
 TITLES = {"1": "One", "2": "Two"}
 
 
-@pytest.mark.parametrize(
-    ("retrieved", "searches", "can_search", "expected"),
-    [
-        ((), 0, True, "<search> One </search>"),
-        (("1",), 1, True, "<search> Two </search>"),
-        (("2",), 1, True, "<search> One </search>"),
-        (("1", "2"), 1, True, "<answer> Ada </answer>"),
-        ((), 2, True, "<search> One </search>"),
-        ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
-        ((), 0, False, "<answer> Ada </answer>"),
-    ],
+@cases(
+    "retrieved, searches, can_search, expected",
+    ((), 0, True, "<search> One </search>"),
+    (("1",), 1, True, "<search> Two </search>"),
+    (("2",), 1, True, "<search> One </search>"),
+    (("1", "2"), 1, True, "<answer> Ada </answer>"),
+    ((), 2, True, "<search> One </search>"),
+    ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
+    ((), 0, False, "<answer> Ada </answer>"),
 )
 def test_the_expert_searches_for_what_is_missing(retrieved, searches, can_search, expected):
     assert next_command(QUESTION, TITLES, retrieved, searches, can_search=can_search) == expected

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.searchqa.generated.encyclopaedia import SPLITS, UNKNOWN, Difficulty, make_encyclopaedia, make_harder
 from agentgym.searchqa.generated.questions import SOURCES
 from agentgym.searchqa.generated.world import CONTESTS, MAKERS, NOW, Census, Names, died, make_world
@@ -46,8 +45,7 @@ def test_passages_and_questions_have_ids_of_their_own() -> None:
     for split, (_, most) in SPLITS.items():
         assert [counts[split, source] for source in SOURCES] == list(most)
     assert len({question.id for question in made().questions}) == len(made().questions)
-    texts = Counter((question.split, question.text) for question in made().questions)
-    assert max(texts.values()) == 1
+    assert max(Counter((question.split, question.text) for question in made().questions).values()) == 1
 
 
 def test_splits_share_no_passage_answer_or_entity() -> None:
@@ -161,15 +159,12 @@ def test_facts_of_a_world_agree(worlds):
             assert country.links["capital"].links["country"] is country
 
 
-def test_worlds_share_no_entity_and_no_name(worlds):
+def test_worlds_share_nothing_and_a_seed_makes_the_same_in_every_process(worlds) -> None:
     one, other = ({id(entity) for entity in world.entities()} for world in worlds)
     for world, foreign in zip(worlds, (other, one), strict=True):
         assert not {id(linked) for entity in world.entities() for linked in entity.links.values()} & foreign
     names = [name for world in worlds for entity in world.entities() for name in (entity.name, entity.alias) if name]
     assert len({normalise(name) for name in names}) == len(names)
-
-
-def test_seeds_make_the_same_in_every_process() -> None:
     assert make_encyclopaedia() is made()
     assert make_encyclopaedia(1).passages != made().passages
     for seed in (-1, 1.5, True, "0"):
@@ -182,8 +177,7 @@ HARD = Difficulty(distractors=2, missing=0.25)
 
 def test_no_difficulty_is_the_plain_encyclopaedia_and_its_instructions() -> None:
     made, missing = make_harder(0, Difficulty())
-    assert made.passages == PLAIN.passages
-    assert made.questions == PLAIN.questions
+    assert (made.passages, made.questions) == (PLAIN.passages, PLAIN.questions)
     assert missing == {}
     env = gym.make("AgentRL/SearchQA-v0", distractors=1).unwrapped
     assert "unknown" not in env.instructions
@@ -255,8 +249,7 @@ def test_the_expert_is_right_and_looks_for_what_is_missing():
         won = [one or (bool(w) and not over) for one, w, over in zip(won, infos["won"], done, strict=True)]
         done = [one or bool(over) for one, over in zip(done, terminated, strict=True)]
     assert all(won)
-    missing = set(envs.unwrapped.envs[0].questions.missing.values())
-    assert searched & missing
+    assert searched & set(envs.unwrapped.envs[0].questions.missing.values())
 
 
 @pytest.mark.parametrize("wrong", [{"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1}])

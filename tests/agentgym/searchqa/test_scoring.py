@@ -29,24 +29,23 @@ from agentgym.searchqa.scoring import (
     sub_match,
 )
 from tests.agentgym.searchqa.support import PASSAGES, QUESTIONS, Titles
+from tests.cases import cases
 from tests.refusals import refuses
 
 NOTHING = Command("", "", False)
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("<search>Ada</search>", Command("search", "Ada", True)),
-        ("<answer>Ulm</answer>", Command("answer", "Ulm", True)),
-        ("<answer>a</answer><search>b</search>", Command("search", "b", False)),  # search wins, invalid but played
-        ("<answer>a</answer><answer>b</answer>", Command("answer", "a", False)),
-        ("<search>a</search><search>b</search>", Command("search", "a", False)),
-        ("<search>a</search> or <answer>", Command("search", "a", False)),
-        ("<SEARCH>a</SEARCH>", Command("search", "a", True)),
-        ("<answer>a", NOTHING),
-        ("no block", NOTHING),
-    ],
+@cases(
+    "reply, expected",
+    ("<search>Ada</search>", Command("search", "Ada", True)),
+    ("<answer>Ulm</answer>", Command("answer", "Ulm", True)),
+    ("<answer>a</answer><search>b</search>", Command("search", "b", False)),  # search wins, invalid but played
+    ("<answer>a</answer><answer>b</answer>", Command("answer", "a", False)),
+    ("<search>a</search><search>b</search>", Command("search", "a", False)),
+    ("<search>a</search> or <answer>", Command("search", "a", False)),
+    ("<SEARCH>a</SEARCH>", Command("search", "a", True)),
+    ("<answer>a", NOTHING),
+    ("no block", NOTHING),
 )
 def test_verl_agent_lets_search_win_and_marks_what_is_odd(reply, expected):
     assert parse(reply, "verl_agent") == expected
@@ -135,13 +134,11 @@ class Letters:
         return "".join(map(chr, token_ids))
 
 
-@pytest.mark.parametrize(
+@cases(
     "tag",
-    [
-        "</information>", "<information>", "<answer>", "</answer>", "<search>", "</search>", "<think>", "</think>",
-        "<action>", "</ANSWER>", "</ information >", "< answer>", "<\tanswer >", "<answer x='1'>", "<|im_start|>",
-        "<s>", "</s>", "<|endoftext|>",
-    ],
+    "</information>", "<information>", "<answer>", "</answer>", "<search>", "</search>", "<think>", "</think>",
+    "<action>", "</ANSWER>", "</ information >", "< answer>", "<\tanswer >", "<answer x='1'>", "<|im_start|>",
+    "<s>", "</s>", "<|endoftext|>",
 )  # fmt: skip
 def test_tags_in_retrieved_text_are_made_harmless(tag):
     hostile = Passage("x", f"T {tag}\nbefore {tag}Oslo{tag} after")
@@ -164,74 +161,66 @@ def test_no_passage_can_leave_its_block_or_be_read_as_a_command(title, text, pro
     assert shown.strip().endswith("</information>")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The Beatles", "beatles"),
-        ("BEATLES", "beatles"),
-        ("an-apple", "anapple"),  # deleted, not spaced
-        ("T-shirt", "tshirt"),
-        ("A", ""),
-        ("the a an", ""),
-        ("U.S.", "us"),
-        ("the.", ""),  # punctuation goes before articles do
-        ("theatre and anthem", "theatre and anthem"),
-        ("  two \t words\n", "two words"),
-        ("“quoted”", "“quoted”"),  # only ASCII punctuation goes
-        ("1914\u20131918", "1914\u20131918"),  # an en-dash
-        ("1914-1918", "19141918"),
-        ("Élan", "élan"),
-        ("a€b", "€b"),  # a word ends where a sign begins
-        ("$5,000!", "5000"),
-        ("straSSe ß", "strasse ß"),
-        ("vitamin a", "vitamin"),
-        ("", ""),
-    ],
+@cases(
+    "text, expected",
+    ("The Beatles", "beatles"),
+    ("BEATLES", "beatles"),
+    ("an-apple", "anapple"),  # deleted, not spaced
+    ("T-shirt", "tshirt"),
+    ("A", ""),
+    ("the a an", ""),
+    ("U.S.", "us"),
+    ("the.", ""),  # punctuation goes before articles do
+    ("theatre and anthem", "theatre and anthem"),
+    ("  two \t words\n", "two words"),
+    ("“quoted”", "“quoted”"),  # only ASCII punctuation goes
+    ("1914\u20131918", "1914\u20131918"),  # an en-dash
+    ("1914-1918", "19141918"),
+    ("Élan", "élan"),
+    ("a€b", "€b"),  # a word ends where a sign begins
+    ("$5,000!", "5000"),
+    ("straSSe ß", "strasse ß"),
+    ("vitamin a", "vitamin"),
+    ("", ""),
 )
 def test_normalisation(text, expected):
     assert normalise(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "golds", "expected"),
-    [
-        ("Ada Lovelace", ["ada lovelace."], True),
-        ("Lovelace", ["Ada Lovelace", "The Lovelace"], True),
-        ("Ada", ["Ada Lovelace"], False),
-        ("", ["The"], False),  # a gold that is nothing matches nothing
-        ("The", ["A"], False),
-        ("", [], False),
-        ("yes", ["Yes."], True),
-    ],
+@cases(
+    "answer, golds, expected",
+    ("Ada Lovelace", ["ada lovelace."], True),
+    ("Lovelace", ["Ada Lovelace", "The Lovelace"], True),
+    ("Ada", ["Ada Lovelace"], False),
+    ("", ["The"], False),  # a gold that is nothing matches nothing
+    ("The", ["A"], False),
+    ("", [], False),
+    ("yes", ["Yes."], True),
 )
 def test_exact_match(answer, golds, expected):
     assert exact_match(answer, golds) is expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "golds", "expected"),
-    [
-        ("It is Port Ulm, I think", ["Port Ulm"], True),
-        ("Port", ["Port Ulm"], False),
-        ("concatenate", ["cat"], True),  # character by character, as published
-        ("anything", ["The"], False),
-        ("anything", [], False),
-    ],
+@cases(
+    "answer, golds, expected",
+    ("It is Port Ulm, I think", ["Port Ulm"], True),
+    ("Port", ["Port Ulm"], False),
+    ("concatenate", ["cat"], True),  # character by character, as published
+    ("anything", ["The"], False),
+    ("anything", [], False),
 )
 def test_sub_match(answer, golds, expected):
     assert sub_match(answer, golds) is expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "golds", "expected"),
-    [
-        ("dog", ["cat", "old dog"], 2 / 3),  # the best gold
-        ("noanswer", ["no answer"], 0.0),
-        ("no way", ["no doubt"], 0.5),  # neither is closed
-        ("", ["The"], 0.0),
-        ("", [""], 0.0),
-        ("x", [], 0.0),
-    ],
+@cases(
+    "answer, golds, expected",
+    ("dog", ["cat", "old dog"], 2 / 3),  # the best gold
+    ("noanswer", ["no answer"], 0.0),
+    ("no way", ["no doubt"], 0.5),  # neither is closed
+    ("", ["The"], 0.0),
+    ("", [""], 0.0),
+    ("x", [], 0.0),
 )
 def test_f1(answer, golds, expected):
     assert f1(answer, golds) == pytest.approx(expected)
@@ -272,18 +261,16 @@ def test_normalising_twice_changes_nothing_but_new_articles(text):
     assert Counter(normalise(once).split()) <= Counter(once.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "at_least", "expected"),
-    [
-        ("<answer>x</answer>", 1, "x"),
-        ("<answer>x</answer>", 2, None),
-        ("e.g. <answer> Beijing </answer> ... <answer> \n Oslo </answer>", 2, "Oslo"),
-        ("<answer>x", 1, None),
-        ("<answer>a\nb</answer>", 1, "a\nb"),
-        ("<answer></answer>", 1, ""),
-        ("<Answer>x</Answer>", 1, None),
-        ("", 1, None),
-    ],
+@cases(
+    "text, at_least, expected",
+    ("<answer>x</answer>", 1, "x"),
+    ("<answer>x</answer>", 2, None),
+    ("e.g. <answer> Beijing </answer> ... <answer> \n Oslo </answer>", 2, "Oslo"),
+    ("<answer>x", 1, None),
+    ("<answer>a\nb</answer>", 1, "a\nb"),
+    ("<answer></answer>", 1, ""),
+    ("<Answer>x</Answer>", 1, None),
+    ("", 1, None),
 )
 def test_extracting_the_answer(text, at_least, expected):
     assert extract_answer(text, at_least=at_least) == expected
@@ -292,25 +279,23 @@ def test_extracting_the_answer(text, at_least, expected):
 T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</information>", "<answer>x</answer>"  # noqa: E741
 
 
-@pytest.mark.parametrize(
-    ("transcript", "expected"),
-    [
-        (T + A, True),
-        (T + S + I + T + A, True),
-        (f" {T}\n{S}\n\n{I}\n\n{T} {A}\n", True),
-        (T + S + I + A, False),  # no thought before the answer
-        (S + I + T + A, False),
-        (T + S + T + A, False),
-        (T + S + I + T, False),  # no end
-        (T + T + A, False),
-        (T + A + A, False),
-        (T + A + T, False),
-        (T + "well" + A, False),
-        (T + A + "well", False),
-        ("<think><search>x</search></think>" + A, False),
-        ("<think>t</think><answer>a", False),
-        ("", False),
-    ],
+@cases(
+    "transcript, expected",
+    (T + A, True),
+    (T + S + I + T + A, True),
+    (f" {T}\n{S}\n\n{I}\n\n{T} {A}\n", True),
+    (T + S + I + A, False),  # no thought before the answer
+    (S + I + T + A, False),
+    (T + S + T + A, False),
+    (T + S + I + T, False),  # no end
+    (T + T + A, False),
+    (T + A + A, False),
+    (T + A + T, False),
+    (T + "well" + A, False),
+    (T + A + "well", False),
+    ("<think><search>x</search></think>" + A, False),
+    ("<think>t</think><answer>a", False),
+    ("", False),
 )
 def test_well_formed_transcripts(transcript, expected):
     assert is_well_formed(transcript) is expected
@@ -318,12 +303,8 @@ def test_well_formed_transcripts(transcript, expected):
 
 def test_the_format_reward_is_the_published_one() -> None:
     reward = FormatReward()
-    assert reward(T + A, "x", ["x"]) == 1.0
-    assert reward(A, "x", ["x"]) == 0.8
-    assert reward(T + A, "x", ["b"]) == 0.2
-    assert reward(A, "x", ["b"]) == 0.1
-    assert reward("", None, ["b"]) == 0.0
-    assert reward(T + S, None, ["b"]) == 0.0
+    assert (reward(T + A, "x", ["x"]), reward(A, "x", ["x"]), reward(T + A, "x", ["b"])) == (1.0, 0.8, 0.2)
+    assert (reward(A, "x", ["b"]), reward("", None, ["b"]), reward(T + S, None, ["b"])) == (0.1, 0.0, 0.0)
     found = T + "<search>s</search><information>It is B.</information>" + T + A
     assert FormatReward(retrieval=0.1)(found, "x", ["b"]) == pytest.approx(0.3)
     assert FormatReward(retrieval=0.1)(found, "x", ["c"]) == pytest.approx(0.2)
@@ -355,8 +336,7 @@ def test_matches_gain_and_the_end_by_hand() -> None:
     # One of two passages is new, and matches the second support wholly.
     mixed, after = reward.search(evidence, "q2", ["ada ulm", "Ulm Zell town"], SUPPORTS)
     assert mixed == pytest.approx((1 - SECOND) / 2 - 1 / 2)
-    assert after.matches == pytest.approx((FIRST, 1.0))
-    assert after.queries == ("q1", "q2")
+    assert (after.matches, after.queries) == (pytest.approx((FIRST, 1.0)), ("q1", "q2"))
     # Twice in one search is no repetition of an earlier search; both repeat it in the next one.
     doubled, twice = reward.search(Evidence(), "q", ["zzz", "zzz"], SUPPORTS)
     assert doubled == 0.0
@@ -408,8 +388,7 @@ def test_an_episode_pays_it_step_by_step_and_a_snapshot_keeps_it():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")
     env.reset(options={"task_id": "country"})
     texts = [passage.text for passage in PASSAGES]
-    one = env.step("<search>ada</search>")[1]
-    assert one == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
+    assert env.step("<search>ada</search>")[1] == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
     saved = pickle.loads(pickle.dumps(env.snapshot()))
     assert env.step("<search>bell</search>")[1] == pytest.approx(-1.0)
     other = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")

@@ -24,6 +24,7 @@ from agentgym.searchqa.retrieval.dense import DenseRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -43,25 +44,22 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
         '"Café"', "Coffee.", "No text", "",
     )  # fmt: skip
     reader = PassageReader(path, start=1)
-    assert tuple(reader) == TWO[1:]
-    assert reader.fraction == 1.0
+    assert (tuple(reader), reader.fraction) == (TWO[1:], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        (b"{", "line 3: not JSON"),
-        (b"\xff\xfe", "line 3: not UTF-8"),
-        (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
-        (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
-        (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
-        (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
-        (b'{"id": "b"}', "line 3: no field 'contents'"),
-        (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
-        (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
-        (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
-        (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
-    ],
+@cases(
+    "row, words",
+    (b"{", "line 3: not JSON"),
+    (b"\xff\xfe", "line 3: not UTF-8"),
+    (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
+    (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
+    (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
+    (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
+    (b'{"id": "b"}', "line 3: no field 'contents'"),
+    (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
+    (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
+    (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
+    (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
 )
 def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
     path = tmp_path / "c.jsonl"
@@ -85,20 +83,10 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         refuses(DataError, "holds no passages", read_passages, tmp_path / name)
 
 
-def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
+def test_passages_have_one_id_each_and_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
     refuses(DataError, "lines 1 and 2 have the same id '1'", read_passages, path)
-
-
-def test_the_recorded_corpus_is_read_whole() -> None:
-    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
-    assert len(passages) == 31_182
-    assert passages[1].title == '"Triplemanía VII"'
-    assert json.dumps(passages[1].contents)
-
-
-def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(b'{"id": "\\udfff", "contents": "T\\n\\ud800 \\u001b[2J \\u0000"}\n')
     assert read_passages(path) == (Passage("\ufffd", "T\n\ufffd \ufffd[2J \ufffd"),)
@@ -106,6 +94,12 @@ def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
         stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
     refuses(DataError, "lines 1 and 3 have the same id", read_passages, path)
     assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
+
+
+def test_the_recorded_corpus_is_read_whole() -> None:
+    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
+    assert (len(passages), passages[1].title) == (31_182, '"Triplemanía VII"')
+    assert json.dumps(passages[1].contents)
 
 
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
@@ -168,8 +162,7 @@ def test_verl_rows_own_columns_and_ids_of_several_sources(tmp_path) -> None:
 
 def test_parquet_is_read_like_json(tmp_path):
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
     assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
     refuses(DataError, "expected a Parquet file", read_questions, tmp_path / "bad.parquet")
@@ -192,16 +185,14 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
     refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ([1], "line 2: expected an object, got list"),
-        ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
-        ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
-        ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
-        ({"question": "Who?"}, "line 2: field 'golden_answers'"),
-        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
-    ],
+@cases(
+    "row, message",
+    ([1], "line 2: expected an object, got list"),
+    ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
+    ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
+    ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
+    ({"question": "Who?"}, "line 2: field 'golden_answers'"),
+    ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
 )
 def test_a_bad_row_is_named(tmp_path, row, message):
     refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
@@ -226,19 +217,17 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
     refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
-        ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
-        ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
-        ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
-        ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
-        ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
-    ],
+@cases(
+    "row, message",
+    ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
+    ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
+    ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
+    ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
+    ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
+    ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
     ids=lambda text: text[:40],
 )  # fmt: skip
 def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
@@ -332,8 +321,7 @@ def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
 
 def test_questions_of_a_file_are_read_again(tmp_path):
     path = write(tmp_path / "dev.jsonl", [FLASHRAG])
-    corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
-    env = SearchQAEnv(corpus=corpus, questions=path)
+    env = SearchQAEnv(corpus=write_corpus(tmp_path / "c.jsonl", PASSAGES), questions=path)
     data = pickle.dumps(env.questions)
     assert b"Who?" not in data
     assert pickle.loads(data).all == read_questions(path)

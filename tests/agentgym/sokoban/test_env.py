@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
 from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.text import parse_level, split_of
 from tests.agentgym.sokoban import naive
+from tests.cases import cases
 from tests.refusals import refuses
 
 # targets at the player's right and at the far right; boxes beside them
@@ -22,8 +22,7 @@ LEVEL = "########\n#PXO_XO#\n#______#\n########"
 def test_rewards_and_infos_by_hand() -> None:
     env = SokobanEnv()
     env.reset(options={"level": LEVEL})
-    assert env.step("down")[1:3] == (-0.1, False)
-    assert env.step("up")[1:3] == (-0.1, False)
+    assert (env.step("down")[1:3], env.step("up")[1:3]) == ((-0.1, False), (-0.1, False))
     observation, reward, terminated, _, info = env.step("right")  # onto the target: -0.1 + 1
     assert (reward, terminated, info["score"]) == (0.9, False, 0.5)
     assert observation == "########\n#_P√_XO#\n#______#\n########"
@@ -148,49 +147,45 @@ def test_pictures_and_rendering() -> None:
         VisualSokobanEnv().reset(options={"level": "\n".join(["#" * 10, "#PXO" + "_" * 5 + "#"] + ["#" * 10] * 8)})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"size": "6"}, "size must be an integer or"),
-        ({"size": (6, 6, 6)}, "size must be an integer or"),
-        ({"size": 3}, "at least 4x4"),
-        ({"boxes": 8}, "between 1 and 7"),
-        ({"boxes": "two"}, "boxes must be an integer"),
-        ({"min_length": 9, "max_length": 3}, "min_length=9"),
-        ({"max_length": 4.5}, "max_length must be an integer"),
-        ({"num_levels": 0}, "num_levels must be an integer of at least 1"),
-        ({"num_levels": True}, "num_levels must be an integer of at least 1"),
-        ({"num_levels": "all"}, "num_levels must be an integer of at least 1"),
-        ({"split": "tset"}, "did you mean 'test'"),
-        ({"split": "all"}, "unknown split 'all'"),
-        ({"symbols": "XSB"}, "unknown symbols"),
-        ({"tile_size": 2}, "at least 4 pixels"),
-        ({"levels": "/nowhere/levels.txt"}, "no such file"),
-    ],
+@cases(
+    "arguments, message",
+    ({"size": "6"}, "size must be an integer or"),
+    ({"size": (6, 6, 6)}, "size must be an integer or"),
+    ({"size": 3}, "at least 4x4"),
+    ({"boxes": 8}, "between 1 and 7"),
+    ({"boxes": "two"}, "boxes must be an integer"),
+    ({"min_length": 9, "max_length": 3}, "min_length=9"),
+    ({"max_length": 4.5}, "max_length must be an integer"),
+    ({"num_levels": 0}, "num_levels must be an integer of at least 1"),
+    ({"num_levels": True}, "num_levels must be an integer of at least 1"),
+    ({"num_levels": "all"}, "num_levels must be an integer of at least 1"),
+    ({"split": "tset"}, "did you mean 'test'"),
+    ({"split": "all"}, "unknown split 'all'"),
+    ({"symbols": "XSB"}, "unknown symbols"),
+    ({"tile_size": 2}, "at least 4 pixels"),
+    ({"levels": "/nowhere/levels.txt"}, "no such file"),
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, SokobanEnv, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "dev"}, "unknown split 'dev'"),
-        ({"task_id": "train"}, "<split>/<index>"),
-        ({"task_id": "train/x"}, "<split>/<index>"),
-        ({"task_id": "train/017"}, "<split>/<index>"),
-        ({"task_id": "train/" + "9" * 5000}, "<split>/<index>"),
-        ({"task_id": "train/1", "split": "test"}, "'train/1' is one of split 'train', not of 'test'"),
-        ({"level": LEVEL, "index": 1}, "more than one way"),
-        ({"task_id": "level:" + LEVEL.replace("\n", "/"), "split": "test"}, "more than one way"),
-        ({"level": "#P#"}, "open|no box|one player"),
-        ({"level": 3}, "must be a level as text"),
-        ({"level": "#" * 200}, "1 rows and 200 columns; at most 128 of each"),
-        ({"level": "\n" * 2_000_000}, "at most .* characters are read"),
-        ({"level": "#####\n#P\ud800O#\n#####"}, r"unknown symbol '\\ud800'"),
-        ({"task_id": "level:" + "###/" * 200 + "###"}, "201 rows and 3 columns; at most 128 of each"),
-        ({"task_id": "level:" + "/" * 2_000_000}, "at most .* characters are read"),
-    ],
+@cases(
+    "options, message",
+    ({"split": "dev"}, "unknown split 'dev'"),
+    ({"task_id": "train"}, "<split>/<index>"),
+    ({"task_id": "train/x"}, "<split>/<index>"),
+    ({"task_id": "train/017"}, "<split>/<index>"),
+    ({"task_id": "train/" + "9" * 5000}, "<split>/<index>"),
+    ({"task_id": "train/1", "split": "test"}, "'train/1' is one of split 'train', not of 'test'"),
+    ({"level": LEVEL, "index": 1}, "more than one way"),
+    ({"task_id": "level:" + LEVEL.replace("\n", "/"), "split": "test"}, "more than one way"),
+    ({"level": "#P#"}, "open|no box|one player"),
+    ({"level": 3}, "must be a level as text"),
+    ({"level": "#" * 200}, "1 rows and 200 columns; at most 128 of each"),
+    ({"level": "\n" * 2_000_000}, "at most .* characters are read"),
+    ({"level": "#####\n#P\ud800O#\n#####"}, r"unknown symbol '\\ud800'"),
+    ({"task_id": "level:" + "###/" * 200 + "###"}, "201 rows and 3 columns; at most 128 of each"),
+    ({"task_id": "level:" + "/" * 2_000_000}, "at most .* characters are read"),
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, lambda: SokobanEnv().reset(options=options))
@@ -229,8 +224,7 @@ def test_levels_that_were_fulfilled_are_of_the_same_split() -> None:
             for _ in range(10):
                 *_, over, _, info = env.step(str(rng.choice(info["admissible_actions"])))
                 for task_id in env.fulfilled():
-                    text = task_id.removeprefix("level:").replace("/", "\n")
-                    splits.add((split, split_of(parse_level(text))))
+                    splits.add((split, split_of(parse_level(task_id.removeprefix("level:").replace("/", "\n")))))
                     fulfilled += 1
                 if over:
                     break

@@ -46,13 +46,11 @@ def test_tables_agree_with_forward_search(spec: LevelSpec) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_reachable_state_of_a_room(table: type[BitTable] | type[RankTable]) -> None:
     text = "#######\n#P____#\n#_X_#_#\n#__X__#\n#_O_O_#\n#######"
-    level = parse_level(text)
-    built = table(level)
+    built = table(parse_level(text))
     distances = naive.all_distances(text)
     assert len(distances) > 1000
     for ((row, column), boxes), expected in distances.items():
-        bits = sum(1 << (r * 8 + c) for r, c in boxes)
-        assert built.distance(row * 8 + column, bits) == expected
+        assert built.distance(row * 8 + column, sum(1 << (r * 8 + c) for r, c in boxes)) == expected
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -109,15 +107,12 @@ def test_optimal_moves_by_hand() -> None:
     level = parse_level("######\n#PX_O#\n#____#\n######")
     corner = 1 << 8 | 0  # row 1, column 1
     dead = solve(level, level.player + 1, corner)
-    assert dead is not None
     assert (dead.distance, dead.moves) == (inf, ())
     done = solve(level, level.player, level.targets)
-    assert done is not None
     assert (done.distance, done.moves) == (0, ())
     # neither box on the upper wall can leave it: a full 2x2 block with the wall, targets elsewhere
     level = parse_level("#######\n#_XX__#\n#_P___#\n#_OO__#\n#######")
     solution = solve(level, level.player, level.boxes)
-    assert solution is not None
     assert solution.distance == inf
     level = generate_level(LevelSpec(8, 8, (3,), 25, 60), "train", 0)
     assert solve(level, level.player, level.boxes, budget=2) is None
@@ -169,7 +164,6 @@ def test_one_box_in_the_largest_hall_is_brought_home() -> None:
 
 def check(level: Level, expected: float) -> None:
     solution = solve(level, level.player, level.boxes)
-    assert solution is not None
     assert solution.distance == expected == len(solution.moves)
     board = Board(level)
     assert all(board.move(DIRECTIONS.index(name)) for name in solution.moves)

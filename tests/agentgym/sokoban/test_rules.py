@@ -13,6 +13,7 @@ from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, successor
 from agentgym.sokoban.text import MOST_SIDE, Level, Style, board_text, canonical_form, cells_of, parse_level, split_of
 from tests.agentgym.hard_inputs import MAZES
 from tests.agentgym.sokoban import naive
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
@@ -99,7 +100,7 @@ def variants() -> list[list[str]]:
     return found
 
 
-def test_symmetries_and_walls_around_are_one_form() -> None:
+def test_symmetric_levels_are_one_form_and_splits_take_six_one_and_one_of_eight() -> None:
     assert len({tuple(rows) for rows in variants()}) == 8
     assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
     padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
@@ -109,9 +110,6 @@ def test_symmetries_and_walls_around_are_one_form() -> None:
     assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
     other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
     assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
-
-
-def test_splits_take_six_one_and_one_of_eight() -> None:
     room = parse_level("########\n#P_____#\n#_X__X_#\n#__O___#\n#____O_#\n#______#\n########")
     table = BitTable(room)
     codes = table.states(1, 100)
@@ -141,8 +139,7 @@ def test_random_play_equals_the_naive_rules(spec: LevelSpec) -> None:
             state = expected[DIRECTIONS[pick]] or state
             assert naive.read(board.text()) == (walls, targets, state)
             assert board.text() == board_text(level, board.player, board.boxes)
-            assert board.solved == (state[1] == targets)
-            assert board.on_target == len(state[1] & targets)
+            assert (board.solved, board.on_target) == (state[1] == targets, len(state[1] & targets))
 
 
 EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
@@ -151,8 +148,7 @@ EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol o
 @pytest.mark.parametrize("size", [4, 5, 7, 8, 16, 33, 64])
 def test_every_cell_shows_its_tile(size: int) -> None:
     picture = Painter(size)(EVERY_SYMBOL)
-    assert picture.shape == (4 * size, 6 * size, 3)
-    assert picture.dtype == np.uint8
+    assert (picture.shape, picture.dtype) == ((4 * size, 6 * size, 3), np.uint8)
     for row, line in enumerate(EVERY_SYMBOL.split("\n")):
         for column, symbol in enumerate(line):
             cell = picture[row * size : (row + 1) * size, column * size : (column + 1) * size]
@@ -174,8 +170,7 @@ def test_small_boards_are_framed_and_share_no_memory() -> None:
     assert np.array_equal(picture[8:12, 8:12], player)  # one row above and below, one column left and two right
     assert np.array_equal(picture[0:4, 20:24], wall)
     paint = Painter(4)
-    first = paint(EVERY_SYMBOL)
-    first[:] = 0
+    paint(EVERY_SYMBOL)[:] = 0
     assert paint(EVERY_SYMBOL).max() > 0
 
 
@@ -187,12 +182,10 @@ def test_wrong_tile_sizes(size: object) -> None:
 SPLITS = ("train", "validation", "test")
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
-        LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
-    ],
+    LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
+    LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
 )  # fmt: skip
 def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
     counts = Counter()
@@ -236,17 +229,15 @@ def test_unknown_levels_are_named() -> None:
     refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"height": 3}, "at least 4x4"),
-        ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
-        ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
-        ({"boxes": ()}, "boxes must be"),
-        ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
-        ({"min_length": 0}, "1 <= min_length"),
-        ({"level_seed": -1}, "level_seed"),
-    ],
+@cases(
+    "arguments, message",
+    ({"height": 3}, "at least 4x4"),
+    ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
+    ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
+    ({"boxes": ()}, "boxes must be"),
+    ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
+    ({"min_length": 0}, "1 <= min_length"),
+    ({"level_seed": -1}, "level_seed"),
 )
 def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
     refuses(ValueError, message, LevelSpec, **arguments)

@@ -14,6 +14,7 @@ from agentgym.sokoban.tasks import LevelFiles, open_levels
 from agentgym.sokoban.text import MOST_SIDE, board_text, split_of
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.naive import BOXOBAN
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_in_sorted_order(folder: Path) -> None:
+def test_a_folder_is_read_in_sorted_order_and_a_file_named_after_itself(folder: Path) -> None:
     files = LevelFiles(folder)
     names = ["a.xsb#0", "a.xsb#1", "b/two.txt#0", "b/two.txt#1", "z.txt.xz#0", "z.txt.xz#1"]
     assert list(files.ids("all")) == names
@@ -40,9 +41,6 @@ def test_a_folder_in_sorted_order(folder: Path) -> None:
     assert files[2] == files[4] == files[1]
     assert board_text(files[0]) == "######\n###O_#\n#PX__#\n######"
     assert files.numbers("all") == range(6)
-
-
-def test_a_single_file_is_named_after_itself(folder: Path) -> None:
     assert LevelFiles(folder / "b" / "two.txt").by_index("all", 1)[0] == "two.txt#1"
 
 
@@ -85,16 +83,14 @@ def test_wrong_paths(tmp_path: Path) -> None:
     refuses(DataError, "found no Sokoban level", LevelFiles, tmp_path / "empty.txt")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("broken.txt.xz", b"not xz", r"broken\.txt\.xz: damaged compressed file"),
-        ("broken.txt.xz", lzma.compress(TWO.encode())[:-20], r"broken\.txt\.xz: damaged compressed file"),
-        ("broken.txt.xz", lzma.compress(TWO.encode())[:30] + b"\0\0\0" + lzma.compress(TWO.encode())[33:], "damaged"),
-        ("broken.txt", TWO.encode() + b"; caf\xe9\n", r"broken\.txt, line 10: not UTF-8"),
-        ("broken.txt.xz", lzma.compress(b"#####\n\xff"), r"broken\.txt\.xz, line 2: not UTF-8"),
-        ("broken.txt", b"", "found no Sokoban level"),
-    ],
+@cases(
+    "name, content, message",
+    ("broken.txt.xz", b"not xz", r"broken\.txt\.xz: damaged compressed file"),
+    ("broken.txt.xz", lzma.compress(TWO.encode())[:-20], r"broken\.txt\.xz: damaged compressed file"),
+    ("broken.txt.xz", lzma.compress(TWO.encode())[:30] + b"\0\0\0" + lzma.compress(TWO.encode())[33:], "damaged"),
+    ("broken.txt", TWO.encode() + b"; caf\xe9\n", r"broken\.txt, line 10: not UTF-8"),
+    ("broken.txt.xz", lzma.compress(b"#####\n\xff"), r"broken\.txt\.xz, line 2: not UTF-8"),
+    ("broken.txt", b"", "found no Sokoban level"),
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
@@ -149,8 +145,7 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
 @pytest.mark.parametrize("name", BOXOBAN)
 def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
     files = LevelFiles(oracle("boxoban", name))
-    assert len(files) == 1000
-    assert files.size == (10, 10)
+    assert (len(files), files.size) == (1000, (10, 10))
     assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
     text = lzma.decompress(oracle("boxoban", name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]

@@ -1,7 +1,5 @@
 """Two made-up people, dialogues between them, players and judges that count how they are asked, the official files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

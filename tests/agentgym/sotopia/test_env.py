@@ -17,6 +17,7 @@ from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
+from tests.cases import cases
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -34,8 +35,7 @@ def test_a_dialogue_by_hand() -> None:
     assert first.endswith("Conversation Starts:\n")
     assert (info["speaker"], info["turn"], info["role"], info["ended"]) == (me, 0, 0, "")
     observation, *flags, info = env.step(HI)
-    assert observation == f'Turn #0: {me} said: "Hi"\nTurn #1: {other} said: "Hello"\n'
-    assert flags == [0.0, False, False]
+    assert (observation, flags) == (f'Turn #0: {me} said: "Hi"\nTurn #1: {other} said: "Hello"\n', [0.0, False, False])
     observation, *_, info = env.step("Hello?")
     assert observation == f'Turn #2: \nTurn #3: {other} said: "7 < 9 & <b>no</b>"\n'
     assert (info["is_action_valid"], info["turn"], judge.calls) == (False, 4, [])
@@ -50,17 +50,15 @@ def test_a_dialogue_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "role", "reward", "won"),
-    [
-        ({}, 0, 0.8, True),
-        ({}, 1, 0.3, False),
-        ({"reward": "success"}, 0, 1.0, True),
-        ({"reward": "success"}, 1, 0.0, False),
-        ({"reward": "success", "success_threshold": 8}, 0, 0.0, False),
-        ({"reward": "overall"}, 0, (9 + 2 + 3 - 1 + 0 + 1 + 8) / 7, True),
-        ({"reward": "overall"}, 1, (9 + 2 + 3 - 1 + 0 + 1 + 3) / 7, False),
-    ],
+@cases(
+    "kwargs, role, reward, won",
+    ({}, 0, 0.8, True),
+    ({}, 1, 0.3, False),
+    ({"reward": "success"}, 0, 1.0, True),
+    ({"reward": "success"}, 1, 0.0, False),
+    ({"reward": "success", "success_threshold": 8}, 0, 0.0, False),
+    ({"reward": "overall"}, 0, (9 + 2 + 3 - 1 + 0 + 1 + 8) / 7, True),
+    ({"reward": "overall"}, 1, (9 + 2 + 3 - 1 + 0 + 1 + 3) / 7, False),
 )
 def test_rewards_of_both_roles(kwargs: dict, role: int, reward: float, won: bool) -> None:
     env, *_ = make(say("Hello"), **kwargs)
@@ -69,7 +67,7 @@ def test_rewards_of_both_roles(kwargs: dict, role: int, reward: float, won: bool
     assert (given, terminated, info["won"], info["role"]) == (pytest.approx(reward), True, won, role)
 
 
-def test_as_role_1_the_partner_opens() -> None:
+def test_the_partner_opens_for_role_1_and_the_limit_is_truncation_with_the_reward_paid() -> None:
     env, partner, _ = make(say("Good day"), role=1)
     first, info = env.reset(seed=0)
     other, me = env.task.names
@@ -78,9 +76,6 @@ def test_as_role_1_the_partner_opens() -> None:
     observation, *_ = env.step(BYE)
     assert observation == f"Turn #1: {me} left the conversation\n"
     assert [view.role for call in partner.calls for view in call] == [0]
-
-
-def test_the_limit_is_truncation_with_the_reward_paid() -> None:
     env, *_ = make(*[say(str(i)) for i in range(10)])
     env.reset(seed=0)
     for _ in range(9):
@@ -129,15 +124,13 @@ def test_both_at_once_and_by_chance() -> None:
     assert len(turns) == 20
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "reason", "ended"),
-    [
-        ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
-        ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
-        ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
-        ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
-        ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
-    ],
+@cases(
+    "kwargs, reason, ended",
+    ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
+    ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
+    ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
+    ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
+    ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
 )
 def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: str, ended: str) -> None:
     env = SotopiaEnv(**{"partner": Script(), "judge": Fixed(), **kwargs})
@@ -183,27 +176,10 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     assert [len(call) for call in partner.calls] == [16, 16]
     partner.calls.clear()
     _, rewards, terminated, *_ = envs.step([BYE] * 15 + [HI])
-    assert terminated.tolist() == [True] * 15 + [role == 1]
-    assert rewards.tolist()[:15] == [0.8 if role == 0 else 0.3] * 15
+    assert (terminated.tolist(), rewards.tolist()[:15]) == ([True] * 15 + [role == 1], [0.8 if role == 0 else 0.3] * 15)
     opened = [15 + role] if role == 1 and mode == "SameStep" else []
     assert [len(call) for call in partner.calls] == [1, *opened]
     assert [len(call) for call in judge.calls] == [15 + role]
-
-
-def test_snapshots_hold_everything_in_every_order() -> None:
-    for order in ("round-robin", "simultaneous", "random"):
-        for role in (0, 1):
-            env = SotopiaEnv(order=order, role=role, judge=Fixed())
-            env.reset(seed=4)
-            env.step(HI)
-            saved = pickle.loads(pickle.dumps(env.snapshot()))
-            ahead = [env.step(command) for command in (HI, WAIT)]
-            other = SotopiaEnv(order=order, role=role, judge=Fixed())
-            other.restore(saved)
-            assert [other.step(command) for command in (HI, WAIT)] == ahead
-            env.restore(saved)
-            assert [env.step(command) for command in (HI, WAIT)] == ahead
-            assert len(pickle.dumps(saved)) < 2_000
 
 
 def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
@@ -246,37 +222,34 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"order": "roundrobin"}, "did you mean 'round-robin'"),
-        ({"role": 2}, "0 or 1 or 'random', got 2"),
-        ({"role": True}, "got True"),
-        ({"max_turns": 0}, "at least 1"),
-        ({"reward": "gaol"}, "did you mean 'goal'"),
-        ({"success_threshold": 10}, "below 10"),
-        ({"families": "barter"}, "unknown family 'barter'"),
-        ({"families": []}, "one or more"),
-        ({"world_seed": -1}, "world_seed"),
-        ({"split": "trian"}, "did you mean 'train'"),
-        ({"partner": "frim"}, "did you mean 'firm'"),
-        ({"judge": "rule"}, "did you mean 'rules'"),
-        ({"judge": 3}, "must have score"),
-    ],
+@cases(
+    "kwargs, message",
+    ({"order": "roundrobin"}, "did you mean 'round-robin'"),
+    ({"role": 2}, "0 or 1 or 'random', got 2"),
+    ({"role": True}, "got True"),
+    ({"max_turns": 0}, "at least 1"),
+    ({"reward": "gaol"}, "did you mean 'goal'"),
+    ({"success_threshold": 10}, "below 10"),
+    ({"families": "barter"}, "unknown family 'barter'"),
+    ({"families": []}, "one or more"),
+    *(({"world_seed": seed}, "world_seed must be an integer of at least 0") for seed in (True, 1.0, -1, "1", [1])),
+    ({"split": "trian"}, "did you mean 'train'"),
+    ({"partner": "frim"}, "did you mean 'firm'"),
+    ({"judge": "rule"}, "did you mean 'rules'"),
+    ({"judge": 3}, "must have score"),
 )
 def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
+    SotopiaEnv(world_seed=1)  # its tasks are known, and True and 1.0 are equal to it
     refuses(ValueError, message, SotopiaEnv, **kwargs)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"index": 400_000}, "use 0 to 399999"),
-        ({"role": "random"}, "role must be 0 or 1, got 'random'"),
-        ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
-        ({"task_id": "bargain-0-00"}, "unknown task_id"),
-        ({"task_id": "bargain-1-0"}, "world_seed is 0"),
-    ],
+@cases(
+    "options, message",
+    ({"index": 400_000}, "use 0 to 399999"),
+    ({"role": "random"}, "role must be 0 or 1, got 'random'"),
+    ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
+    ({"task_id": "bargain-0-00"}, "unknown task_id"),
+    ({"task_id": "bargain-1-0"}, "world_seed is 0"),
 )
 def test_wrong_options_are_explained(options: dict, message: str) -> None:
     env, *_ = make()
@@ -302,12 +275,6 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
         if game.family != "friend":
             assert [side.follow(dialogue.turns) for side in game.sides] == [dialogue.standing] * 2
     assert 20 < agreed < 60
-
-
-@pytest.mark.parametrize("seed", [True, 1.0, -1, "1", [1]])
-def test_a_world_seed_is_an_integer_even_where_its_tasks_are_known(seed: Any) -> None:
-    SotopiaEnv(world_seed=1)
-    refuses(ValueError, "world_seed must be an integer of at least 0", SotopiaEnv, world_seed=seed)
 
 
 def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:
@@ -343,7 +310,7 @@ def play(world: SocialWorld, *acts: tuple[Act, Act]) -> str:
     return world.ended
 
 
-def test_round_robin_begins_with_role_0_and_takes_no_act_out_of_turn() -> None:
+def test_orders_take_the_acts_of_who_is_in_turn() -> None:
     world = SocialWorld(make_task())
     assert (world.speakers, world.kinds(0), world.kinds(1)) == ((0,), KINDS, ("none",))
     assert world.play((say("a"), LEAVE)) == Turn(0, (say("a"), NONE))
@@ -351,9 +318,6 @@ def test_round_robin_begins_with_role_0_and_takes_no_act_out_of_turn() -> None:
     assert world.play((LEAVE, say("b"))) == Turn(1, (NONE, say("b")))
     assert world.ended == ""
     assert world.lines(0) == 'Turn #0: Ada Lund said: "a"\nTurn #1: Ben Noor said: "b"\n'
-
-
-def test_simultaneous_takes_both_acts_and_tells_both() -> None:
     world = SocialWorld(make_task(), "simultaneous")
     assert world.speakers == (0, 1)
     world.play((say("a;b"), Act("action", "waves")))
@@ -364,9 +328,6 @@ def test_simultaneous_takes_both_acts_and_tells_both() -> None:
         "Turn #1: Ben Noor [non-verbal communication] nods\n"
         "Turn #2: \n"
     )
-
-
-def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
     schedule = draw_schedule("random", 20, np.random.default_rng(3))
     assert schedule == draw_schedule("random", 20, np.random.default_rng(3))
     assert set(schedule) == {0, 1}
@@ -381,8 +342,7 @@ def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
 
 def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     world = SocialWorld(make_task(), max_turns=20)
-    assert play(world, *[first(SAID), second(SAID)] * 9, first(SAID)) == ""
-    assert play(world, second(SAID)) == "turns"
+    assert (play(world, *[first(SAID), second(SAID)] * 9, first(SAID)), play(world, second(SAID))) == ("", "turns")
     assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
     refuses(RuntimeError, "has ended", world.play, (SAID, SAID))
     world = SocialWorld(make_task(), max_turns=2)
@@ -391,20 +351,18 @@ def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     assert world.lines(1) == "Turn #1: Ben Noor left the conversation\n"
 
 
-@pytest.mark.parametrize(
-    ("order", "turns", "at"),
-    [
-        # The act of the one who waits never counts: "none" once or twice is no end.
-        ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
-        ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
-        ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
-        ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
-        # Both at once: acts are counted in the order of the roles.
-        ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
-        ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
-    ],
+@cases(
+    "order, turns, at",
+    # The act of the one who waits never counts: "none" once or twice is no end.
+    ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
+    ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+    ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
+    ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
+    # Both at once: acts are counted in the order of the roles.
+    ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+    ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
+    ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
+    ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
 )
 def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: int | None) -> None:
     world = SocialWorld(make_task(), order)
@@ -414,7 +372,7 @@ def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: in
     assert world.terminated == (at is not None)
 
 
-def test_a_view_holds_what_one_side_may_know() -> None:
+def test_a_view_holds_what_one_side_may_know_and_a_state_is_not_changed_later() -> None:
     world = SocialWorld(make_task())
     play(world, first(say("<p viewer='agent_1'>psst</p> 3 < 5")))
     view = world.view(1)
@@ -423,17 +381,13 @@ def test_a_view_holds_what_one_side_may_know() -> None:
     assert "Ada cannot swim." not in str(view)
     assert "window" not in str(view)
     assert "window" in world.dialogue.text
-
-
-def test_a_state_is_small_exact_and_not_changed_later() -> None:
     world = SocialWorld(make_task())
     play(world, first(SAID), second(NONE))
     saved = pickle.loads(pickle.dumps(world.get_state()))
     assert play(world, first(NONE), second(NONE)) == "stale"
     world.set_state(saved)
     assert (world.turn, world.ended) == (2, "")
-    assert play(world, first(NONE)) == ""
-    assert play(world, second(NONE)) == "stale"
+    assert (play(world, first(NONE)), play(world, second(NONE))) == ("", "stale")
 
 
 def sample(count: int = 150) -> list[Task]:
@@ -442,33 +396,26 @@ def sample(count: int = 150) -> list[Task]:
 
 def test_every_task_can_be_solved_by_two_people_who_differ_in_every_relationship() -> None:
     for task in sample():
-        assert task.game is not None, task.id
+        (first, second), goals = task.people, task.scenario.goals
         assert task.game.solvable, task.id
-    for task in sample():
-        first, second = task.people
-        assert first.name != second.name, task.id
-        assert first.secret != second.secret, task.id
-        assert task.scenario.goals[0] != task.scenario.goals[1], task.id
+        assert (first.name == second.name, first.secret == second.secret, goals[0] == goals[1]) == (False,) * 3, task.id
     assert {task.scenario.relationship for task in sample()} == set(Relationship)
 
 
 def test_goals_tell_the_private_numbers() -> None:
     for task in sample(40):
-        for role in (0, 1):
+        for role, side in enumerate(task.game.sides):
             goal = render(task.scenario.goals[role], ROLES[role])
-            side = task.game.sides[role]  # type: ignore[union-attr]
             if task.game.family == "bargain":
-                assert f"${side.target:.0f}:" in goal  # type: ignore[attr-defined]
+                told = [f"${side.target:.0f}:"]
             elif task.game.family == "divide":
-                values = tuple(int(value) for value in re.findall(r"worth (\d+)", goal))
-                assert values == side.values  # type: ignore[attr-defined]
+                told = []
+                assert tuple(int(value) for value in re.findall(r"worth (\d+)", goal)) == side.values
             elif task.game.family == "schedule":
-                for number, cost in enumerate(side.costs):  # type: ignore[attr-defined]
-                    assert f"{side.calendar.tell(number)} {cost}" in goal  # type: ignore[attr-defined]
+                told = [f"{side.calendar.tell(number)} {cost}" for number, cost in enumerate(side.costs)]
             else:
-                for friend in side.friends:  # type: ignore[attr-defined]
-                    assert f"{friend.name}: " in goal
-                    assert all(value in goal for value in friend.values)
+                told = [each for friend in side.friends for each in (f"{friend.name}: ", *friend.values)]
+            assert all(each in goal for each in told)
 
 
 def test_tasks_differ_and_so_do_seeds() -> None:

@@ -1,7 +1,5 @@
 """The four games: how utterances are read, what terms are worth, and what is remembered of them."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re
@@ -10,143 +8,124 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LONGEST, NONE, Turn, write
+from agentgym.outside.dialogue import LONGEST, NONE, Act, Turn, write
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games import game as module
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
-from agentgym.sotopia.games.game import TurnTree, UtteranceCache
+from agentgym.sotopia.games.game import Standing, TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from tests.agentgym.sotopia.support import first, outcome, say, standing
+from tests.cases import cases
 from tests.refusals import refuses
 
 #: A twentieth of the list price, 5 dollars, is one point: 80 is 8 points for the buyer, 85 is 7, 60 is 12.
 SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
 
 
-@pytest.mark.parametrize(
-    ("text", "price"),
-    [
-        ("I can pay $70.", 70.0),
-        ("I can pay $1,250.50.", 1250.5),
-        ("Would 70 dollars do?", 70.0),
-        ("70", 70.0),
-        ("It is listed at $100, how about $70?", 70.0),
-        ("$70 instead of $100", 70.0),
-        ("I would rather pay $70 than $80.", 70.0),
-        ("$70 is too low. I could do $95.", 95.0),
-        ("I can't do $70, but $95 works.", 95.0),
-        ("I can't go lower than $85.", 85.0),
-        ("I have had it for 3 years and want $70 for it.", 70.0),
-        ("$70, and I come with 2 friends to carry it", 70.0),
-        ("I can't do $70.", None),
-        ("Make it 70 and it is yours.", 70.0),
-        ("How about 1,250?", 1250.0),
-        ("I have had it for 3 years.", None),
-        ("My 2 kids love it, it has 21 gears.", None),
-        ("Is it any good?", None),
-        ("version 2.0.1", None),
-        ("10% off?", None),
-        ("", None),
-        ("<b>$70</b>", 70.0),
-        ("¿Setenta? 70 $", 70.0),
-    ],
+@cases(
+    "text, price",
+    ("I can pay $70.", 70.0),
+    ("I can pay $1,250.50.", 1250.5),
+    ("Would 70 dollars do?", 70.0),
+    ("70", 70.0),
+    ("It is listed at $100, how about $70?", 70.0),
+    ("$70 instead of $100", 70.0),
+    ("I would rather pay $70 than $80.", 70.0),
+    ("$70 is too low. I could do $95.", 95.0),
+    ("I can't do $70, but $95 works.", 95.0),
+    ("I can't go lower than $85.", 85.0),
+    ("I have had it for 3 years and want $70 for it.", 70.0),
+    ("$70, and I come with 2 friends to carry it", 70.0),
+    ("I can't do $70.", None),
+    ("Make it 70 and it is yours.", 70.0),
+    ("How about 1,250?", 1250.0),
+    ("I have had it for 3 years.", None),
+    ("My 2 kids love it, it has 21 gears.", None),
+    ("Is it any good?", None),
+    ("version 2.0.1", None),
+    ("10% off?", None),
+    ("", None),
+    ("<b>$70</b>", 70.0),
+    ("¿Setenta? 70 $", 70.0),
 )
 def test_the_last_amount_that_is_not_turned_down_is_the_offer(text: str, price: float | None) -> None:
     assert hear(text).terms == price
 
 
-@pytest.mark.parametrize(
-    ("text", "accepts", "refuses"),
-    [
-        ("Deal!", True, False),
-        ("Okay, it's a deal.", True, False),
-        ("I accept.", True, False),
-        ("Sounds good.", True, False),
-        ("I'll take it.", True, False),
-        ("Yes!", True, False),
-        ("Okay, thanks.", True, False),
-        ("No problem, deal.", True, False),
-        ("Yes. It is nearly new.", False, False),
-        ("Yes?", False, False),
-        ("No deal.", False, True),
-        ("I do not accept that.", False, True),
-        ("I don\u2019t agree.", False, True),
-        ("Deal?", False, False),
-        ("I would accept if you were nicer.", False, False),
-        ("No, thanks.", False, True),
-        ("That is too expensive.", False, True),
-        ("Nice weather.", False, False),
-        ("The dealer disagreed.", False, False),
-    ],
+@cases(
+    "accepts, refuses, texts",
+    (True, False, ("Deal!", "Okay, it's a deal.", "I accept.", "Sounds good.", "I'll take it.", "Yes!")),
+    (True, False, ("Okay, thanks.", "No problem, deal.")),
+    (False, False, ("Yes. It is nearly new.", "Yes?", "Deal?", "I would accept if you were nicer.")),
+    (False, False, ("Nice weather.", "The dealer disagreed.")),
+    (False, True, ("No deal.", "I do not accept that.", "I don\u2019t agree.", "No, thanks.")),
+    (False, True, ("That is too expensive.",)),
 )
-def test_agreement_and_refusal(text: str, accepts: bool, refuses: bool) -> None:
-    assert (hear(text).accepts, hear(text).refuses) == (accepts, refuses)
+def test_agreement_and_refusal(accepts: bool, refuses: bool, texts: tuple[str, ...]) -> None:
+    assert {text: (hear(text).accepts, hear(text).refuses) for text in texts} == dict.fromkeys(
+        texts, (accepts, refuses)
+    )
 
 
-@pytest.mark.parametrize(
-    ("price", "goals"),
-    [
-        (85.0, (7, 7)),  # 5 above the one's target, 5 below the other's
-        (80.0, (8, 6)),
-        (90.0, (6, 8)),
-        (70.0, (10, 4)),  # 8 + 2, 8 - 4
-        (60.0, (10, 2)),  # 12 is cut at 10
-        (120.0, (0, 10)),  # 8 - 8
-        (500.0, (0, 10)),
-        (82.5, (8, 7)),  # 7.5 is rounded up, and 6.5 is
-    ],
+@cases(
+    "price, goals",
+    (85.0, (7, 7)),  # 5 above the one's target, 5 below the other's
+    (80.0, (8, 6)),
+    (90.0, (6, 8)),
+    (70.0, (10, 4)),  # 8 + 2, 8 - 4
+    (60.0, (10, 2)),  # 12 is cut at 10
+    (120.0, (0, 10)),  # 8 - 8
+    (500.0, (0, 10)),
+    (82.5, (8, 7)),  # 7.5 is rounded up, and 6.5 is
 )
 def test_goals_by_price(price: float, goals: tuple[int, int]) -> None:
     assert outcome(SALE, f"I pay ${price}.", "Deal.") == (price, goals)
 
 
 def test_offers_stand_until_they_are_refused_or_agreed_to() -> None:
-    assert outcome(SALE, "I pay $70.", "No.", "Deal.") == (None, (0, 0))
-    assert outcome(SALE) == (None, (0, 0))
+    assert (outcome(SALE, "I pay $70.", "No.", "Deal."), outcome(SALE)) == ((None, (0, 0)), (None, (0, 0)))
     offered = standing(SALE, "I pay $70.", "Lovely weather.", "Isn't it?")
-    assert offered.offers == (70.0, None)
-    assert offered.move == "ask"
+    assert (offered.offers, offered.move) == ((70.0, None), "ask")
     assert standing(SALE, "I pay $70.", "No, that is too low.").offers == (None, None)
     assert standing(SALE, "I pay $70.", "Rather $95.", "No!").offers == (70.0, None)
-    # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
-    assert outcome(SALE, "I pay $70.", "Rather $95.", "Deal.").agreed == 95.0
-    assert outcome(SALE, "I pay $70.", "Rather $95.", "Please!", "Deal.").agreed == 70.0
-    assert outcome(SALE, "I pay $85.", "$85 it is.").agreed == 85.0
-    assert outcome(SALE, "I pay $85.", "$85?").agreed is None
-    assert outcome(SALE, "I pay $85.", "$85 is too low.").agreed is None
-    assert outcome(SALE, "I pay $85.", "Deal, for $90.").agreed is None
-    assert outcome(SALE, "I pay $70.", "Hm.", "Deal.").agreed is None
-    assert outcome(SALE, "I pay $85.", "Deal.", "No deal! I pay $20.", "Deal.").agreed == 85.0
+    for spoken, agreed in (
+        # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
+        (("I pay $70.", "Rather $95.", "Deal."), 95.0),
+        (("I pay $70.", "Rather $95.", "Please!", "Deal."), 70.0),
+        (("I pay $85.", "$85 it is."), 85.0),
+        (("I pay $85.", "$85?"), None),
+        (("I pay $85.", "$85 is too low."), None),
+        (("I pay $85.", "Deal, for $90."), None),
+        (("I pay $70.", "Hm.", "Deal."), None),
+        (("I pay $85.", "Deal.", "No deal! I pay $20.", "Deal."), 85.0),
+    ):
+        assert outcome(SALE, *spoken).agreed == agreed, spoken
 
 
 def test_only_speech_counts_and_what_is_said_at_once_answers_nothing() -> None:
-    from agentgym.outside.dialogue import Act
-
     for kind in ("action", "non-verbal communication"):
         assert outcome(SALE, "I pay $85.", Act(kind, "Deal.")).agreed is None
     assert standing(SALE, "I pay $85.", Act("leave")).move == "leave"
-    from agentgym.outside.dialogue import Act, Turn
-    from agentgym.sotopia.games.game import Standing
-
-    at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
-    assert at_once.agreed is None
-    assert at_once.offers == (70.0, None)
-    assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
+    at_once = SALE.read(Standing(), Turn(0, (say("I pay $70."), say("Deal."))))
+    assert (at_once.agreed, at_once.offers) == (None, (70.0, None))
+    assert SALE.read(at_once, Turn(1, (say("Or $60."), say("Deal.")))).agreed == 70.0
 
 
 def test_sides_of_a_sale() -> None:
-    buyer, seller = SALE.sides[0], SALE.sides[1]
-    assert "90" not in repr(buyer)
-    assert "80" not in repr(seller)
+    buyer, seller = SALE.sides
+    assert ("90" in repr(buyer), "80" in repr(seller)) == (False, False)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
-    assert buyer.propose(8.0, (), ()) == 80.0
-    assert seller.propose(8.0, (), ()) == 90.0
-    assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
-    assert SALE.solvable
-    assert not Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable  # 77.50 is 4.5 points for either
+    # never above the list price
+    assert (buyer.propose(8.0, (), ()), seller.propose(8.0, (), ()), seller.propose(99.0, (), ())) == (
+        80.0,
+        90.0,
+        100.0,
+    )
+    # 77.50 is 4.5 points for either
+    assert (SALE.solvable, Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable) == (True, False)
 
 
 def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
@@ -160,31 +139,29 @@ POOL = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
 DIVISION = Divide(POOL, ((1, 3, 1), (2, 1, 2)))
 
 
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [
-        ("I take 2 books and 1 ball, you take 1 book and 2 hats.", (2, 0, 1)),
-        ("I take two books and the ball; you get the rest.", (2, 0, 1)),
-        ("You can have the hats.", (3, 0, 1)),
-        ("I'd like to have both hats.", (0, 2, 0)),
-        ("I'll take everything.", (3, 2, 1)),
-        ("You get everything.", (0, 0, 0)),
-        ("You get nothing and I keep 3 books, 2 hats and 1 ball.", (3, 2, 1)),
-        ("I could give you one hat.", (3, 1, 1)),
-        ("What about this: I get all the books and you get 2 hats and 1 ball.", (3, 0, 0)),
-        ("2 hats for me, and 3 books and a ball for you", (0, 2, 0)),
-        ("The books are mine, the hats and the ball are yours.", (3, 0, 0)),
-        ("I take 2 hats, for you 3 books and the ball.", (0, 2, 0)),
-        ("For me 2 hats, for you the rest.", (0, 2, 0)),
-        ("The hats are mine.", (0, 2, 0)),
-        ("I take 4 books.", None),  # there are 3
-        ("I take 2 books, you take 2 books.", None),  # there are 3
-        ("I take 1 book, you take 1 book.", None),  # what of the third?
-        ("I won't take 2 books.", None),
-        ("I value books at 3 points and hats at 2.", None),
-        ("Which do you like, books or hats?", None),
-        ("", None),
-    ],
+@cases(
+    "text, share",
+    ("I take 2 books and 1 ball, you take 1 book and 2 hats.", (2, 0, 1)),
+    ("I take two books and the ball; you get the rest.", (2, 0, 1)),
+    ("You can have the hats.", (3, 0, 1)),
+    ("I'd like to have both hats.", (0, 2, 0)),
+    ("I'll take everything.", (3, 2, 1)),
+    ("You get everything.", (0, 0, 0)),
+    ("You get nothing and I keep 3 books, 2 hats and 1 ball.", (3, 2, 1)),
+    ("I could give you one hat.", (3, 1, 1)),
+    ("What about this: I get all the books and you get 2 hats and 1 ball.", (3, 0, 0)),
+    ("2 hats for me, and 3 books and a ball for you", (0, 2, 0)),
+    ("The books are mine, the hats and the ball are yours.", (3, 0, 0)),
+    ("I take 2 hats, for you 3 books and the ball.", (0, 2, 0)),
+    ("For me 2 hats, for you the rest.", (0, 2, 0)),
+    ("The hats are mine.", (0, 2, 0)),
+    ("I take 4 books.", None),  # there are 3
+    ("I take 2 books, you take 2 books.", None),  # there are 3
+    ("I take 1 book, you take 1 book.", None),  # what of the third?
+    ("I won't take 2 books.", None),
+    ("I value books at 3 points and hats at 2.", None),
+    ("Which do you like, books or hats?", None),
+    ("", None),
 )
 def test_claims(text: str, share: tuple[int, ...] | None) -> None:
     assert POOL.hear(0, text).terms == share
@@ -199,21 +176,21 @@ def test_own_words_about_shares_are_read_back() -> None:
 def test_goals_and_sides_of_a_division_by_hand() -> None:
     # Role 1 needs 5 points for a half: 3 books are 6, and the 2 hats and the ball 7 for role 0, the most there is.
     # Role 0 needs 5: 2 hats are 6, and 3 books and the ball are 8 for role 1.
-    assert DIVISION.goals((0, 2, 1)) == (10, 8)  # 7 of 7; 6 of 8 is 7.5
-    assert DIVISION.goals((0, 2, 0)) == (9, 10)  # 6 of 7 is 8.6; 8 of 8
-    assert DIVISION.goals((3, 0, 0)) == (4, 5)  # 3 of 7 is 4.3; 4 of 8
-    assert DIVISION.goals((3, 2, 1)) == (10, 0)
+    for share, goals in (
+        ((0, 2, 1), (10, 8)),  # 7 of 7; 6 of 8 is 7.5
+        ((0, 2, 0), (9, 10)),  # 6 of 7 is 8.6; 8 of 8
+        ((3, 0, 0), (4, 5)),  # 3 of 7 is 4.3; 4 of 8
+        ((3, 2, 1), (10, 0)),
+    ):
+        assert DIVISION.goals(share) == goals
     assert outcome(DIVISION, "I take the hats.", "Deal.") == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the books and the ball.", "Deal.", first=1) == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the hats.", "No way.") == (None, (0, 0))
-    assert DIVISION.sides[0].worth((0, 2, 0)) == 6.0
-    assert DIVISION.sides[1].worth((0, 2, 0)) == 8.0
-    assert "(2, 1, 2)" not in repr(DIVISION.sides[0])
-    assert "(1, 3, 1)" not in repr(DIVISION.sides[1])
-    first, second = DIVISION.sides[0], DIVISION.sides[1]
-    for level in (3.0, 5.0, 7.0, 9.0):
-        assert first.worth(first.propose(level, (), ())) >= level
-        assert second.worth(second.propose(level, (), ())) >= level
+    first, second = DIVISION.sides
+    assert (first.worth((0, 2, 0)), second.worth((0, 2, 0))) == (6.0, 8.0)
+    assert ("(2, 1, 2)" in repr(first), "(1, 3, 1)" in repr(second)) == (False, False)
+    for side, level in itertools.product((first, second), (3.0, 5.0, 7.0, 9.0)):
+        assert side.worth(side.propose(level, (), ())) >= level
     assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
 
 
@@ -246,11 +223,13 @@ FRIENDS = MutualFriend(
 
 
 def test_a_friend_is_found_by_name_and_confirmed() -> None:
-    assert FRIENDS.mutual == "Kim"
-    assert FRIENDS.solvable
-    assert outcome(FRIENDS, "Is it Kim?", "Yes!") == ("Kim", (10, 10))
-    assert outcome(FRIENDS, "Is it Kim?", "Kim is a friend of mine.") == ("Kim", (10, 10))
-    assert outcome(FRIENDS, "Do you know Kim?", "Yes, I know Kim. Do you like her?") == ("Kim", (10, 10))
+    assert (FRIENDS.mutual, FRIENDS.solvable) == ("Kim", True)
+    for question, answer in (
+        ("Is it Kim?", "Yes!"),
+        ("Is it Kim?", "Kim is a friend of mine."),
+        ("Do you know Kim?", "Yes, I know Kim. Do you like her?"),
+    ):
+        assert outcome(FRIENDS, question, answer) == ("Kim", (10, 10))
     for answer in ("No.", "I don't know Kim.", "Maybe.", "Kim?", "I know nobody of that name."):
         assert outcome(FRIENDS, "Is it Kim?", answer).agreed is None, answer
     assert outcome(FRIENDS, "Kim!", "Nice weather.", "Yes.").agreed is None
@@ -273,61 +252,63 @@ def test_wrong_names_cost_three_properties_a_half_and_lists_propose_nobody() -> 
 
 
 def test_names_are_whole_words_with_capitals_and_sides_know_their_own() -> None:
-    assert FRIENDS.hear(0, "Kimono, kim, DON, Donut").things == ()
-    assert FRIENDS.hear(0, "Don't ask for Don's job.").things == ("Don",)
-    assert FRIENDS.hear(0, "a Sea Captain from ASHFORD, no bakery").things == ("sea captain", "ashford")
+    for text, things in (
+        ("Kimono, kim, DON, Donut", ()),
+        ("Don't ask for Don's job.", ("Don",)),
+        ("a Sea Captain from ASHFORD, no bakery", ("sea captain", "ashford")),
+    ):
+        assert FRIENDS.hear(0, text).things == things
     side = FRIENDS.sides[0]
-    assert side.names == {"Ann", "Don", "Kim"}
-    assert "Eva" not in repr(side)
-    assert side.hear(1, "Eva, Ann?").things == ("Ann",)
-    assert side.matching(frozenset(["ashford"])) == ("Ann", "Kim")
-    assert side.matching(frozenset(["ashford", "dunwick"])) == ("Ann", "Don", "Kim")
-    assert side.matching(frozenset(["ashford", "baker"])) == ("Ann",)
-    assert side.matching(frozenset(["elmstead", "baker"])) == ()  # nobody of this role lives there
-    assert side.matching(frozenset()) == ()
+    assert (side.names, "Eva" in repr(side), side.hear(1, "Eva, Ann?").things) == (
+        {"Ann", "Don", "Kim"},
+        False,
+        ("Ann",),
+    )
+    for wanted, names in (
+        (["ashford"], ("Ann", "Kim")),
+        (["ashford", "dunwick"], ("Ann", "Don", "Kim")),
+        (["ashford", "baker"], ("Ann",)),
+        (["elmstead", "baker"], ()),  # nobody of this role lives there
+        ([], ()),
+    ):
+        assert side.matching(frozenset(wanted)) == names
 
 
 FREE = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
 MEETING = Schedule(FREE, ((0, 8, 3), (9, 1, 2)))
 
 
-@pytest.mark.parametrize(
-    ("text", "slot"),
-    [
-        ("Monday at noon?", 0),
-        ("MONDAY NOON", 0),
-        ("How about the evening of Monday?", 1),
-        ("Friday suits me.", 2),
-        ("In the evening, please.", 1),
-        ("Monday", None),  # two of them
-        ("Noon?", None),
-        ("Monday at noon or Friday at noon", None),
-        ("I am busy on Monday at noon, but Friday at noon works.", 2),
-        ("Not on Friday at noon.", None),
-        ("Tuesday at noon", None),  # is not free, and two are at noon
-        ("I love mondays.", None),
-        ("", None),
-    ],
+@cases(
+    "text, slot",
+    ("Monday at noon?", 0),
+    ("MONDAY NOON", 0),
+    ("How about the evening of Monday?", 1),
+    ("Friday suits me.", 2),
+    ("In the evening, please.", 1),
+    ("Monday", None),  # two of them
+    ("Noon?", None),
+    ("Monday at noon or Friday at noon", None),
+    ("I am busy on Monday at noon, but Friday at noon works.", 2),
+    ("Not on Friday at noon.", None),
+    ("Tuesday at noon", None),  # is not free, and two are at noon
+    ("I love mondays.", None),
+    ("", None),
 )
 def test_slots(text: str, slot: int | None) -> None:
     assert FREE.hear(text).terms == slot
 
 
 def test_goals_and_sides_of_a_meeting_by_hand() -> None:
-    for slot in range(3):
-        for form in range(3):
-            assert FREE.hear(MEETING.sides[0].phrase(slot, form)).terms == slot
+    side = MEETING.sides[0]
+    for slot, form in itertools.product(range(3), repeat=2):
+        assert FREE.hear(side.phrase(slot, form)).terms == slot
     assert outcome(MEETING, "Monday at noon?", "Deal.") == (0, (10, 1))
     assert outcome(MEETING, "Monday at noon?", "No, that is impossible. Friday?", "That works for me.") == (2, (7, 8))
     assert outcome(MEETING, "Monday at noon?", "Friday?") == (None, (0, 0))
     assert standing(MEETING, "Monday at noon?", "Friday?").offers == (0, 2)
-    assert MEETING.solvable
-    assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
-    side = MEETING.sides[0]
+    assert (MEETING.solvable, Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable) == (True, False)
     assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
-    assert side.propose(6.0, (), ()) == 0
-    assert side.propose(6.0, (), [0]) == 2
-    assert side.propose(6.0, (), [0, 2]) == 0
+    assert (side.propose(6.0, (), ()), side.propose(6.0, (), [0]), side.propose(6.0, (), [0, 2])) == (0, 2, 0)
     assert "(9, 1, 2)" not in repr(side)
 
 
@@ -448,8 +429,7 @@ def test_a_tree_reads_every_turn_once_and_begins_anew_when_the_budget_is_spent(m
     turns = [Turn(i, first(say(f"{i}"))) for i in range(8)]
     assert [tree.after(turns[:count]) for count in range(9)] == list(range(9))
     assert read == list(range(8))
-    assert tree.after([Turn(0, first(say("x" * 2_000)))]) == 1
-    assert tree.after(turns) == 8
+    assert (tree.after([Turn(0, first(say("x" * 2_000)))]), tree.after(turns)) == (1, 8)
     assert read == [*range(8), 0, *range(8)]
 
 
@@ -460,22 +440,20 @@ def test_dialogues_that_are_asked_about_in_turns_and_backwards_are_followed_as_o
         assert tree.after(turns) == "".join(turn.acts[0].text for turn in turns)
 
 
-@pytest.mark.parametrize(
-    ("kind", "arguments", "message"),
-    [
-        (Bargain, (0.0, (1.0, 2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
-        (Bargain, (9.0, (1.0, -2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
-        (Bargain, (9.0, (1.0, 2.0), (BUYER, BUYER)), "positive prices, a buyer and a seller"),
-        (Divide, (POOL, ((1, 1), (1, 1, 1))), "a value of at least 0 for each kind and role"),
-        (Divide, (POOL, ((0, 0, 0), (1, 1, 1))), "a value of at least 0 for each kind and role"),
-        (Divide, (POOL, ((1, 1, 1), (1, -1, 1))), "a value of at least 0 for each kind and role"),
-        (Pool, ((("book", "books"),), (0,)), "at least one of each"),
-        (MutualFriend, (ATTRIBUTES, ((KIM,), ())), "one and the same friend"),
-        (MutualFriend, (ATTRIBUTES, ((KIM, KIM), (KIM,))), "one and the same friend"),
-        (MutualFriend, (ATTRIBUTES, (FRIENDS.friends[0], FRIENDS.friends[0])), "one and the same friend"),
-        (Calendar, ((("Monday", "noon"), ("Monday", "noon")),), "slots that differ"),
-        (Schedule, (FREE, ((0, 8, 11), (9, 1, 2))), r"a cost in 0\.\.10 for each slot and role"),
-    ],
+@cases(
+    "kind, arguments, message",
+    (Bargain, (0.0, (1.0, 2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
+    (Bargain, (9.0, (1.0, -2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
+    (Bargain, (9.0, (1.0, 2.0), (BUYER, BUYER)), "positive prices, a buyer and a seller"),
+    (Divide, (POOL, ((1, 1), (1, 1, 1))), "a value of at least 0 for each kind and role"),
+    (Divide, (POOL, ((0, 0, 0), (1, 1, 1))), "a value of at least 0 for each kind and role"),
+    (Divide, (POOL, ((1, 1, 1), (1, -1, 1))), "a value of at least 0 for each kind and role"),
+    (Pool, ((("book", "books"),), (0,)), "at least one of each"),
+    (MutualFriend, (ATTRIBUTES, ((KIM,), ())), "one and the same friend"),
+    (MutualFriend, (ATTRIBUTES, ((KIM, KIM), (KIM,))), "one and the same friend"),
+    (MutualFriend, (ATTRIBUTES, (FRIENDS.friends[0], FRIENDS.friends[0])), "one and the same friend"),
+    (Calendar, ((("Monday", "noon"), ("Monday", "noon")),), "slots that differ"),
+    (Schedule, (FREE, ((0, 8, 11), (9, 1, 2))), r"a cost in 0\.\.10 for each slot and role"),
 )
 def test_says_what_is_wrong_with_a_game(kind: Any, arguments: Any, message: str) -> None:
     refuses(ValueError, message, kind, *arguments)

@@ -1,13 +1,11 @@
 """The judge by rules, dimension by dimension, worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Turn
 from agentgym.sotopia import judge as rules
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game
@@ -28,20 +26,17 @@ def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -
 
 
 def test_ratings_by_hand() -> None:
-    first, second = judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE)
     # 85 is 7 points for both; the buyer heard one price, the seller two.
-    assert first == Rating(10, 2, 1, 0, 0, 2, 7)
-    assert second == Rating(10, 2, 2, 0, 0, 2, 7)
-    assert sum(first) == 22
+    assert judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE) == (
+        Rating(10, 2, 1, 0, 0, 2, 7), Rating(10, 2, 2, 0, 0, 2, 7),
+    )  # fmt: skip
     first, second = judged(MEETING, "Monday at noon?", "Deal.")
     assert (first.goal, first.financial_and_material_benefits) == (10, 0)
     assert (second.goal, second.financial_and_material_benefits) == (1, 0)
     first, second = judged(SALE, "I pay $70.", LEAVE)
-    assert (first.relationship, second.relationship) == (0, -1)
-    assert (first.goal, second.goal) == (0, 0)
+    assert (first.relationship, second.relationship, first.goal, second.goal) == (0, -1, 0, 0)
     first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
-    assert (first.social_rules, second.social_rules) == (-5, 0)
-    assert (first.knowledge, second.knowledge) == (1, 3)
+    assert (first.social_rules, second.social_rules, first.knowledge, second.knowledge) == (-5, 0, 1, 3)
 
 
 def test_believability_insults_and_secrets_by_hand() -> None:
@@ -75,11 +70,9 @@ def test_marks_of_secrets_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_reasons_and_what_cannot_be_computed() -> None:
     (failure,) = RulesJudge().score([Dialogue(make_task(), turns("Hello."), "turns")])
-    assert isinstance(failure, Failure)
     assert "name a model as judge" in failure.reason
     assert RulesJudge().score([]) == []
     (verdict,) = RulesJudge().score([Dialogue(replace(make_task(), game=SALE), turns("I pay $85.", "Deal."), "turns")])
-    assert isinstance(verdict, Verdict)
     assert verdict.reasons[0]["goal"] == "agreed: $85"
 
 

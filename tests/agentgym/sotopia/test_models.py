@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View, write
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.models import (
     ModelJudge,
@@ -29,6 +30,7 @@ from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.support import first, make_task, second
 from tests.agentgym.sotopia.support import say as said
+from tests.cases import cases
 from tests.refusals import refuses
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
@@ -55,17 +57,14 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
-        '<think>{"evaluations": {} } {</think>%s',
-    ],
+    "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
+    '<think>{"evaluations": {} } {</think>%s',
 )  # fmt: skip
 def test_the_published_formats_are_read(form: str, text: str) -> None:
     verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
-    assert verdict.ratings == (FIRST, SECOND)
-    assert verdict.reasons[1]["goal"] == "why goal"
+    assert (verdict.ratings, verdict.reasons[1]["goal"]) == ((FIRST, SECOND), "why goal")
     assert sum(FIRST) == 21  # 9 + 2 + 3 - 1 + 0 + 1 + 7
     assert sum(SECOND) == -10
 
@@ -77,42 +76,40 @@ def changed(**scores: Any) -> str:
     return json.dumps(given)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
-        (changed(goal=["", -1]), "outside 0..10"),
-        (changed(secret=["", 1]), "secret is 1, outside -10..0"),
-        (changed(relationship=["", 6]), "outside -5..5"),
-        (changed(goal=["", 7.5]), "no whole number"),
-        (changed(goal=["", "7"]), "no whole number"),
-        (changed(goal=["", True]), "no whole number"),
-        (changed(goal=["", None]), "no whole number"),
-        (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
-        (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
-        (changed(goal=["", 10**400]), "integer of 401 digits"),
-        (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
-        (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
-        (changed(goal=[7, "the score first"]), "no whole number"),
-        (changed(goal=7), "expected [reasoning, score]"),
-        (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
-        (changed(goal={}), "no whole number"),
-        (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
-        (json.dumps({"evaluations": {**FORMATS["pairs"]["evaluations"], "agent_3": {}}}), "expected exactly"),
-        (json.dumps({"evaluations": [1]}), "holds no object"),
-        (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
-        (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
-        (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
-        (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
-        (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
-        ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
-        ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
-        ('{"a": ' * 100_000, "no JSON"),
-        ("", "got 0"),
-        ("I would say seven of ten.", "got 0"),
-        ("[1, 2]", "got 0"),
-        ("null", "got 0"),
-    ],
+@cases(
+    "text, words",
+    (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
+    (changed(goal=["", -1]), "outside 0..10"),
+    (changed(secret=["", 1]), "secret is 1, outside -10..0"),
+    (changed(relationship=["", 6]), "outside -5..5"),
+    (changed(goal=["", 7.5]), "no whole number"),
+    (changed(goal=["", "7"]), "no whole number"),
+    (changed(goal=["", True]), "no whole number"),
+    (changed(goal=["", None]), "no whole number"),
+    (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
+    (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
+    (changed(goal=["", 10**400]), "integer of 401 digits"),
+    (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
+    (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
+    (changed(goal=[7, "the score first"]), "no whole number"),
+    (changed(goal=7), "expected [reasoning, score]"),
+    (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
+    (changed(goal={}), "no whole number"),
+    (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
+    (json.dumps({"evaluations": {**FORMATS["pairs"]["evaluations"], "agent_3": {}}}), "expected exactly"),
+    (json.dumps({"evaluations": [1]}), "holds no object"),
+    (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
+    (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
+    (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
+    (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
+    (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
+    ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
+    ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
+    ('{"a": ' * 100_000, "no JSON"),
+    ("", "got 0"),
+    ("I would say seven of ten.", "got 0"),
+    ("[1, 2]", "got 0"),
+    ("null", "got 0"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(VerdictError) as caught:
@@ -152,11 +149,8 @@ def test_partners_and_judges_by_name() -> None:
     refuses(ValueError, r"must have act\(views\)", make_player, 5)
     refuses(ValueError, r"must have score\(dialogues\)", make_judge, mine)
     mine, theirs = make_player("org/m@http://127.0.0.1:9/v1"), make_judge("m@http://127.0.0.1:9/v1")
-    assert isinstance(mine, ModelPlayer)
-    assert isinstance(mine, Player)
-    assert isinstance(theirs, ModelJudge)
-    assert isinstance(theirs, Judge)
-    assert mine.endpoint.model == "org/m"
+    assert (type(mine), isinstance(mine, Player), mine.endpoint.model) == (ModelPlayer, True, "org/m")
+    assert (type(theirs), isinstance(theirs, Judge)) == (ModelJudge, True)
     refuses(ValueError, "did you mean 'none'", ModelPlayer, mine.endpoint, unreadable="non")
 
 
@@ -202,18 +196,17 @@ def test_prompts_of_partner_and_judge() -> None:
     request = act_request(view(first(said("Hi <b>you</b>."))))
     system, user = (message["content"] for message in request.messages)
     assert "You play Ben Noor in a conversation with Ada Lund." in system
-    assert "Ben Noor's goal: Get some sleep" in user
-    assert "Ben fears balloons" in user
+    line = '{"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": "Hi \\u003cb>you\\u003c/b>."}'
+    for text in ("Ben Noor's goal: Get some sleep", "Ben fears balloons", line, "Turn 1 of at most 20"):
+        assert text in user
     for private in ("window seat", "cannot swim"):
         assert private not in system + user
-    assert '{"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": "Hi \\u003cb>you\\u003c/b>."}' in user
-    assert "Turn 1 of at most 20" in user
     assert request.schema is not None
     system, user = (message["content"] for message in verdict_request(dialogue(first(said("Hi.")))).messages)
     for text in ("Get the window seat", "Get some sleep", "Ada cannot swim.", "Ben fears balloons."):
         assert text in user
-    assert "- relationship, -5 to 5: " in system
-    assert "Ben Noor (agent_2)" in system
+    for text in ("- relationship, -5 to 5: ", "Ben Noor (agent_2)"):
+        assert text in system
     assert transcript(("Ada", "Ben"), []) in "(nothing yet)"
 
 
@@ -228,14 +221,12 @@ def test_samples_follow_from_the_task_the_role_and_the_turn() -> None:
     assert len({*seeds}) == 5  # a restored dialogue with a number of its own samples anew
 
 
-@pytest.mark.parametrize(
-    ("text", "act"),
-    [
-        (HELLO, said("Hello.")),
-        (f"```json\n{HELLO}\n```", said("Hello.")),
-        (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
-        ('{"action_type": "leave", "argument": ""}', Act("leave")),
-    ],
+@cases(
+    "text, act",
+    (HELLO, said("Hello.")),
+    (f"```json\n{HELLO}\n```", said("Hello.")),
+    (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
+    ('{"action_type": "leave", "argument": ""}', Act("leave")),
 )
 def test_acts_are_read(text: str, act: Act) -> None:
     with chat_server(say(text)) as server:
@@ -256,7 +247,6 @@ def test_an_unreadable_act_is_sent_back_once(text: str) -> None:
         assert (silent.unreadable_acts, len(server.requests)) == (1, 2)
     with chat_server(say(text, "length")) as server:
         (found,) = partner(server.url, unreadable="failure").act([view(first(said("a")))])
-        assert isinstance(found, Failure)
         assert f"m at {server.url}: the answer is no JSON object" in found.reason
         assert found.reason.endswith("(the answer was cut at its longest length)")
         assert found.attempts == 2
@@ -266,14 +256,12 @@ def test_a_verdict_is_read_and_broken_ones_are_sent_back_once() -> None:
     out_of_range = GOOD.replace('"score": 7', '"score": 70')
     with chat_server(say(out_of_range), say(GOOD)) as server:
         (verdict,) = judge(server.url).score([dialogue(first(said("a")))])
-        assert isinstance(verdict, Verdict)
         assert verdict.ratings == (FIRST, SECOND)
         assert "goal is 70, outside 0..10" in server.requests[1]["messages"][3]["content"]
         assert server.requests[0]["temperature"] == 0.0
         assert "seed" not in server.requests[0]
     with chat_server(say(out_of_range)) as server:
         (found,) = judge(server.url).score([dialogue(first(said("a")))])
-        assert isinstance(found, Failure)
         assert "agent_1: goal is 70, outside 0..10" in found.reason
         assert (found.attempts, len(server.requests)) == (2, 2)
 
@@ -300,12 +288,9 @@ def test_nothing_is_lost_and_every_failure_is_attributed_to_its_dialogue() -> No
         numbers = [i % len(plays) for i in range(45)]
         found = model.score([dialogue(first(said(f"number {i}")), second(said(f"{k}"))) for k, i in enumerate(numbers)])
         for i, verdict in zip(numbers, found, strict=True):
-            words = plays[i][1]
-            if not words:
-                assert isinstance(verdict, Verdict)
+            if not (words := plays[i][1]):
                 assert verdict.ratings == (FIRST, SECOND)
             else:
-                assert isinstance(verdict, Failure)
                 assert words in verdict.reason
                 assert verdict.reason.startswith(f"m at {server.url}: ")
         # Answered: the good ones once, the cut and the unreadable ones twice.
@@ -327,8 +312,7 @@ def test_an_utterance_stays_inside_its_line_of_the_prompt() -> None:
     before, after = (each.messages[1]["content"].splitlines() for each in (plain, hostile))
     assert len(before) == len(after)
     changed = [i for i, lines in enumerate(zip(before, after, strict=True)) if lines[0] != lines[1]]
-    assert len(changed) == 1
-    line = after[changed[0]]
+    (line,) = (after[i] for i in changed)
     assert json.loads(line) == {"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": INSTRUCTING}
     assert "<" not in line
     assert "[INST]" not in line
@@ -371,15 +355,13 @@ def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -
         envs.reset(seed=0)
         lines = [write(said(f"place {i}")) for i in range(5)]
         _, _, _, truncated, infos = envs.step(lines)
-        assert truncated.tolist() == [False] * 4 + [True]
-        assert infos["unscored"].tolist() == [False] * 4 + [True]
+        assert (truncated.tolist(), infos["unscored"].tolist()) == ([False] * 4 + [True], [False] * 4 + [True])
         _, rewards, _, truncated, infos = envs.step(lines)
         assert truncated.all()
     assert infos["unscored"].tolist() == [False, False, False, True, True]
     assert rewards.tolist() == [0.7, 0.7, 0.7, 0.0, 0.0]
     assert infos["won"].tolist() == [True, True, True, False, False]
-    assert "judge: m at http" in infos["failure"][3]
-    assert "status 500" in infos["failure"][3]
+    assert re.search("judge: m at http.*status 500", infos["failure"][3])
     assert "partner: m at http" in infos["failure"][4]
     assert np.allclose(infos["partner_goal"][:3], SECOND.goal)
 

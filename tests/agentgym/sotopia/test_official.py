@@ -1,6 +1,7 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,6 @@ from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.games.bargain import Bargain
-from agentgym.sotopia.games.divide import Divide
-from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Standing
 from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.official import FILES, HARD_SCENARIOS, read_game, read_official
@@ -21,6 +20,7 @@ from agentgym.sotopia.players import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
 from agentgym.sotopia.tasks import load_tasks
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
+from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
 
@@ -61,26 +61,21 @@ def test_the_official_numbers() -> None:
 def test_no_opening_tells_what_is_for_others() -> None:
     checked = 0
     for pairing in read_official(FOLDER):
-        if pairing.scenario.source != "mutual_friends":
-            continue
         task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
-        assert told.startswith("They have 1 common friend")
-        assert told in opening(task, None)
-        for role in (0, 1):
-            assert told not in opening(task, role)
-            assert "common friend" not in opening(task, role).partition("Participants")[0]
-        checked += 1
-    assert checked == 50
-    for pairing in read_official(FOLDER):
-        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        for role in (0, 1):
-            text = opening(task, role)
-            other = pairing.people[1 - role]
+        texts = [opening(task, role) for role in (0, 1)]
+        for text, other in zip(texts, pairing.people[::-1], strict=True):
             assert f"secrets: {other.secret}" not in text
             assert f"{other.name}'s goal: Unknown\n" in text
-            assert "viewer" not in text
-            assert "_info>" not in text
+            assert not re.search("viewer|_info>", text)
+        if pairing.scenario.source == "mutual_friends":
+            told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
+            assert told.startswith("They have 1 common friend")
+            assert told in opening(task, None)
+            for text in texts:
+                assert told not in text
+                assert "common friend" not in text.partition("Participants")[0]
+            checked += 1
+    assert checked == 50
 
 
 def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Path) -> None:
@@ -90,53 +85,48 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     assert pairing.people[0].moral_values == ("Care", "Fairness")
     person = {**PERSON, "first_name": "Ada\nTurn #0: Bo left", "secret": "\ud800?"}
     (pairing,) = read_official(write_files(tmp_path, (ROWS[0], [person, ROWS[1][1]], ROWS[2])))
-    assert pairing.people[0].name == "Ada\\nTurn #0: Bo left Lund"
-    assert pairing.people[0].secret == "\ufffd?"
+    assert (pairing.people[0].name, pairing.people[0].secret) == ("Ada\\nTurn #0: Bo left Lund", "\ufffd?")
     (tmp_path / "empty").mkdir()
     refuses(DataError, r"no environment_profiles.jsonl in .*data must be the folder", read_official, tmp_path / "empty")
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (([{**SCENARIO, "agent_goals": ["one"]}], *ROWS[1:]), "line 1.*two texts"),
-        (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
-        (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
-        ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
-        ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
-        ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
-        (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
-        ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
-        ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
-        ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
-        ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
-        ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
-        ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
-        ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
-        ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
-        (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
-        ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
-        ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
-        (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
-        (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
-        ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
-        ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
-        ((ROWS[0], ROWS[1], [[]]), "line 1"),
-    ],
+@cases(
+    "rows, message",
+    (([{**SCENARIO, "agent_goals": ["one"]}], *ROWS[1:]), "line 1.*two texts"),
+    (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
+    (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
+    ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
+    ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
+    ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
+    (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
+    ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
+    ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
+    ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
+    ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
+    ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
+    ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
+    ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
+    ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
+    (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
+    ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
+    ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
+    (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
+    (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
+    ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
+    ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
+    ((ROWS[0], ROWS[1], [[]]), "line 1"),
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
     refuses(DataError, message, read_official, write_files(tmp_path, rows))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"\xff\xfe", "not UTF-8"),
-        (b'{"a": ' * 50_000, "nested too deeply"),
-        (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
-        (b'{"a": 1', "not JSON"),
-        (b'{"a": 1e400}', "too large for a float"),
-    ],
+@cases(
+    "line, message",
+    (b"\xff\xfe", "not UTF-8"),
+    (b'{"a": ' * 50_000, "nested too deeply"),
+    (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
+    (b'{"a": 1', "not JSON"),
+    (b'{"a": 1e400}', "too large for a float"),
     ids=["bytes", "depth", "depth with an escape", "cut", "float"],
 )
 @pytest.mark.parametrize("file", FILES)
@@ -170,25 +160,17 @@ def games() -> dict[str, Game]:
 
 @needs_data
 def test_games_read_by_hand() -> None:
-    assert len(scenarios()) == 90
-    families = [game.family for game in games().values()]
-    assert {name: families.count(name) for name in set(families)} == {"bargain": 10, "divide": 10, "friend": 10}
     found = games()
+    assert len(scenarios()) == 90
+    assert Counter(game.family for game in found.values()) == {"bargain": 10, "divide": 10, "friend": 10}
     sale = found["01H7VFHPQQQY6H4DNC6NBQ8XTG"]
-    assert isinstance(sale, Bargain)
     assert (sale.list_price, sale.targets) == (650.0, (454.0, 610.0))
     fruit = found["01H7VFHP5H5GY9Z62J4NJYJQN1"]
-    assert isinstance(fruit, Divide)
-    assert fruit.pool.counts == (1, 4, 3)
-    assert fruit.values == ((5, 3, 7), (2, 4, 10))
+    assert (fruit.pool.counts, fruit.values) == ((1, 4, 3), ((5, 3, 7), (2, 4, 10)))
     fruit = found["01H7VFHP7K0EN9QX5JTD8B9NSQ"]
-    assert isinstance(fruit, Divide)
-    assert fruit.pool.counts == (3, 2, 1)
-    assert fruit.values == ((1, 2, 3), (3, 1, 2))
+    assert (fruit.pool.counts, fruit.values) == ((3, 2, 1), ((1, 2, 3), (3, 1, 2)))
     party = found["01H7VFHPQ1712DHGTMPQFTXH02"]
-    assert isinstance(party, MutualFriend)
-    assert party.mutual == "Alvin"
-    assert len(party.friends[1]) == 9
+    assert (party.mutual, len(party.friends[1])) == ("Alvin", 9)
     assert [name for name, _ in party.attributes] == ["School", "Company"]
     assert party.friends[0][0].values == ("Sewanee, University of the South", "BellSouth")
 
@@ -218,9 +200,7 @@ def test_a_sale_and_friends_from_their_texts() -> None:
     other = "You know:\n Kim: Town: Ashford  Job: baker  \n Eva: Town: Elmstead  Job: judge \n"
     text = '<p viewer="environment">They have 1 common friends: {}.</p>'
     made = sale(text.format("Kim"), goal, other, "mutual_friends")
-    game = read_game(made)
-    assert isinstance(game, MutualFriend)
-    assert game.friends[1][1].values == ("Elmstead", "judge")
+    assert read_game(made).friends[1][1].values == ("Elmstead", "judge")
     refuses(DataError, "which the scenario does not name", read_game, replace(made, text=text.format("Ann")))
 
 

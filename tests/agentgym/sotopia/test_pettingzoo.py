@@ -1,7 +1,5 @@
 """SOTOPIA's forms for PettingZoo, and what hostile players say."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sys
@@ -24,8 +22,10 @@ from agentgym.sotopia.dialogue import COMMANDS, DIMENSIONS, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
 from agentgym.sotopia.models import VerdictError, act_request, read_verdict, verdict_request
+from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say
+from tests.cases import cases
 from tests.refusals import refuses
 
 HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
@@ -85,8 +85,7 @@ def play_parallel(env: Any, commands: list[str], seed: int = 3) -> list[Any]:
 
 
 def random_commands(seed: int) -> list[str]:
-    rng = np.random.default_rng(seed)
-    return [COMMANDS[i] for i in rng.choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
+    return [COMMANDS[i] for i in np.random.default_rng(seed).choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
 
 
 def test_turns_converted_to_parallel_are_the_parallel_form_in_turns() -> None:
@@ -157,24 +156,19 @@ def test_each_agent_sees_its_own_goal_and_gets_its_own_reward() -> None:
     assert rewards == {"agent_0": 0.0, "agent_1": 0.0}
     observations, rewards, terminations, truncations, infos = env.step({"agent_0": BYE})
     assert rewards == {"agent_0": 0.8, "agent_1": 0.3}
-    assert (terminations, truncations) == (
-        {"agent_0": True, "agent_1": True}, {"agent_0": False, "agent_1": False},
-    )  # fmt: skip
+    assert (terminations, truncations) == (dict.fromkeys(ROLES, True), dict.fromkeys(ROLES, False))
     assert [infos[agent]["won"] for agent in env.possible_agents] == [True, False]
     assert (env.agents, env.step({})) == ([], ({}, {}, {}, {}, {}))
     assert env.render().endswith(f"Turn #1: {first} left the conversation\n")
 
 
-def test_who_is_out_of_turn_does_nothing_whatever_it_does() -> None:
+def test_acts_out_of_turn_do_nothing_and_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
     env = parallel_env(order="round-robin")
     _, infos = env.reset(seed=0)
     assert (len(infos["agent_0"]["kinds"]), infos["agent_1"]["kinds"]) == (5, ("none",))
     observations, _, terminations, *_ = env.step({"agent_0": HI, "agent_1": BYE})
     assert observations["agent_1"].count("\n") == observations["agent_1"].count("Hi") == 1
     assert not any(terminations.values())
-
-
-def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
     for judge in (Down(), Fixed(failure=Failure("asleep"))):
         env = parallel_env(judge=judge)
         env.reset(seed=0)
@@ -184,29 +178,24 @@ def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
 
 
 def test_wrong_use_is_explained() -> None:
-    env = parallel_env()
-    env.reset(seed=0)
+    env, aec, turns = parallel_env(), aec_env(), aec_env()
+    refuses(Exception, "reset", turns.step, HI)
+    for each in (env, aec, turns):
+        each.reset(seed=0)
     refuses(KeyError, "agent_0", env.step, {"agent_2": HI})
     refuses(TypeError, "agent_1: expected a str command, got int", env.step, {"agent_1": 3})
+    refuses(
+        TypeError, "agent_1: expected a str command, got bytes", env.step, {"agent_0": "not an act", "agent_1": b"x"}
+    )
     refuses(ValueError, "parallel_env", aec_env, order="simultaneous")
     refuses(ValueError, "render_mode", aec_env, render_mode="human")
     refuses(ValueError, "of at least 0", env.reset, options={"index": -1})
-    turns = aec_env()
-    refuses(Exception, "reset", turns.step, HI)
-    turns.reset(seed=0)
     refuses(TypeError, "got NoneType", turns.step, None)
-    env, aec = parallel_env(), aec_env()
-    env.reset(seed=0)
-    aec.reset(seed=0)
     for agent in ("bob", 0, None):
         for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
             refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
-    env = parallel_env()
-    env.reset(seed=0)
     for actions in (None, HI, [HI, HI], 5):
         refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
-    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
-        env.step({"agent_0": "not an act", "agent_1": b"x"})
     assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
 
 
@@ -225,15 +214,13 @@ def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> 
         refuses(ResetNeeded, "reset", call)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"options": 5}, TypeError, "options must be a dict or None, got int"),
-        ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
-        ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
-        ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
-        ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
-    ],
+@cases(
+    "arguments, error, words",
+    ({"options": 5}, TypeError, "options must be a dict or None, got int"),
+    ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
+    ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
+    ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
+    ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
 )
 def test_a_reset_that_is_refused_changes_nothing(arguments: Any, error: type[Exception], words: str) -> None:
     """Not even what is drawn next: a bad index with a seed set the generator of the dialogues to come."""
@@ -252,8 +239,7 @@ MODELS: dict[str, Any] = {"partner": Script(say("Hm.")), "judge": Fixed()}
 
 
 def test_books_without_number_and_long_utterances() -> None:
-    pool = Pool((("book", "books"),), (3,))
-    assert pool.hear(0, f"I take {'9' * 5_000} books.").terms is None
+    assert Pool((("book", "books"),), (3,)).hear(0, f"I take {'9' * 5_000} books.").terms is None
     env = SotopiaEnv(partner=Script(say("y" * 1_000_000)), judge=Fixed())
     env.reset(seed=0)
     env.step(write(say("Hello.")))
@@ -265,14 +251,12 @@ for _ in range(800):
     _DEEP = [_DEEP]
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"evaluations": _DEEP},
-        {"evaluations": {"agent_1": _DEEP, "agent_2": _DEEP}},
-        {"evaluations": {agent: dict.fromkeys(DIMENSIONS, _DEEP) for agent in ("agent_1", "agent_2")}},
-        {"evaluations": {agent: {name: ["", _DEEP] for name in DIMENSIONS} for agent in ("agent_1", "agent_2")}},
-    ],
+    {"evaluations": _DEEP},
+    {"evaluations": {"agent_1": _DEEP, "agent_2": _DEEP}},
+    {"evaluations": {agent: dict.fromkeys(DIMENSIONS, _DEEP) for agent in ("agent_1", "agent_2")}},
+    {"evaluations": {agent: {name: ["", _DEEP] for name in DIMENSIONS} for agent in ("agent_1", "agent_2")}},
     ids=["evaluations", "agents", "dimensions", "scores"],
 )
 def test_what_is_nested_deeply_is_refused_and_cut_in_the_message(given: Any) -> None:
@@ -286,17 +270,15 @@ def _verdict(goal: Any) -> Verdict:
     return Verdict((rating, rating))
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (_verdict(float("nan")), "no finite number"),
-        (_verdict(10**5_000), "no finite number"),
-        (_verdict(None), "no finite number"),
-        (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
-        (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
-        (None, "a NoneType, is no verdict"),
-        ("10", "a str, is no verdict"),
-    ],
+@cases(
+    "given, words",
+    (_verdict(float("nan")), "no finite number"),
+    (_verdict(10**5_000), "no finite number"),
+    (_verdict(None), "no finite number"),
+    (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
+    (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
+    (None, "a NoneType, is no verdict"),
+    ("10", "a str, is no verdict"),
 )
 def test_a_judge_without_numbers_is_a_failure(given: Any, words: str) -> None:
     class Mad:
@@ -344,9 +326,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     turns.reset(seed=0)
     opening = len(turns.observe("agent_1").splitlines())
     turns.step(command)
-    seen = turns.observe("agent_1").splitlines()
-    assert len(seen) == opening + 1
-    assert len(turns.render().splitlines()) == opening + 1
+    assert (len(turns.observe("agent_1").splitlines()), len(turns.render().splitlines())) == (opening + 1, opening + 1)
     world = SocialWorld(make_task())
     plain = world.view(1).text, world.dialogue.text
     world.play(first(say(forged)))
@@ -357,7 +337,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
         assert not [line for line in lines if line.startswith(("Turn #", FORGED))]
 
 
-@pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_observations_stay_inside_their_space(order: str) -> None:
     command = write(say("\n" * (MOST_CHARACTERS // 2 - 100)))
     env = SotopiaEnv(partner=Script(*[say("\n" * 1_000_000)] * 300), judge=Fixed(), order=order, max_turns=200)
@@ -365,10 +345,9 @@ def test_observations_stay_inside_their_space(order: str) -> None:
     parallel = parallel_env(judge=Fixed(), order=order, max_turns=200)
     parallel.reset(seed=0)
     for _ in range(60):
-        assert env.observation_space.contains(observation)
+        shown = [observation, *parallel.step(dict.fromkeys(ROLES, command))[0].values()]
+        assert all(TextSpace().contains(text) for text in shown)
         observation, *_ = env.step(command)
-        for text in parallel.step({"agent_0": command, "agent_1": command})[0].values():
-            assert TextSpace().contains(text)
 
 
 def test_what_is_too_much_to_show_loses_its_oldest_turns() -> None:

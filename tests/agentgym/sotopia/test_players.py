@@ -1,7 +1,5 @@
 """Scripted players, and the profiles of whom they play."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn, View
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Turn, View
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
@@ -21,6 +19,7 @@ from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task,
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, needs_data, play
 from tests.agentgym.sotopia.test_games import FRIENDS, SALE
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -79,13 +78,11 @@ def test_a_fair_seller_by_hand() -> None:
     assert "$96" in answer(SALE, offer(0.5), (NONE, first), offer(9)).text
 
 
-@pytest.mark.parametrize(
-    ("named", "prices"),
-    [
-        ("firm", [100, 99, 98, 97]),  # 10 points, less 0.2 each turn, a dollar
-        ("fair", [98, 96, 95, 93, 92]),  # 9.5, less 0.3: $97.50, 96, 94.50, 93, 91.50
-        ("yielding", [95, 93, 91, 89, 87, 85]),  # 9, less 0.4
-    ],
+@cases(
+    "named, prices",
+    ("firm", [100, 99, 98, 97]),  # 10 points, less 0.2 each turn, a dollar
+    ("fair", [98, 96, 95, 93, 92]),  # 9.5, less 0.3: $97.50, 96, 94.50, 93, 91.50
+    ("yielding", [95, 93, 91, 89, 87, 85]),  # 9, less 0.4
 )
 def test_they_hardly_give_way_to_who_does_not_and_leave_in_the_end(named: str, prices: list[int]) -> None:
     acts: list[tuple[Act, Act]] = []
@@ -126,12 +123,9 @@ def test_answers_about_friends_are_true() -> None:
 def test_out_of_turn_without_a_game_and_by_name() -> None:
     for name in PLAYERS:
         assert PLAYERS[name]().act([view(SALE)._replace(kinds=("none",))]) == [NONE], name
-        assert PLAYERS[name]().act([]) == []
-    (failure,) = PLAYERS["rules"]().act([view(None)])
-    assert isinstance(failure, Failure)
-    assert "name a model as partner" in failure.reason
-    for name in PLAYERS:
         assert make_player(name).act([]) == []
+    (failure,) = PLAYERS["rules"]().act([view(None)])
+    assert "name a model as partner" in failure.reason
     refuses(ValueError, "did you mean 'yielding'", make_player, "yielded")
     assert make_task().game is None
 
@@ -209,8 +203,7 @@ def test_all_relationships_in_both_roles(name: str, role: int) -> None:
         assert (fact in seen) == (level >= PUBLIC)
     assert (other.personality_and_values in seen) == (level >= PERSONALITY)
     assert other.secret not in text
-    assert lines[f"{me.name}'s goal"] == task.scenario.goals[role]
-    assert lines[f"{other.name}'s goal"] == "Unknown"
+    assert (lines[f"{me.name}'s goal"], lines[f"{other.name}'s goal"]) == (task.scenario.goals[role], "Unknown")
     assert lines["Participants"] == "Ada Lund and Ben Noor"
 
 
@@ -235,24 +228,26 @@ def test_tags_in_scenario_goals_and_biographies_are_for_their_viewer() -> None:
     assert len(ROLES) == 2
 
 
-HIDDEN = 'At a party. <p viewer="environment">Both know Alvin.</p>'
-
-
 def test_what_is_hidden_stays_hidden_and_hints_lose_their_tags() -> None:
-    assert [render(HIDDEN, role) for role in ROLES] == ["At a party.", "At a party."]
-    assert render(HIDDEN, JUDGE) == "At a party. Both know Alvin."
-    text = "Sell (<extra_info>for $5</extra_info>) <strategy_hint>smile</strategy_hint>"
-    assert render(f"{text}<clarification_hint>!</clarification_hint>", ROLES[0]) == "Sell (for $5) smile!"
-    text = 'x<p viewer="agent_0">1<extra_info>2</extra_info><p viewer="all">3</p><p viewer="agent_1">4</p></p>y'
-    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["x123y", "xy", "x1234y"]
-    assert render('<extra_info viewer="agent_1">z</extra_info>', ROLES[0]) == ""
-    assert render('<p viewer="agent_01">z</p><p viewer="">z</p>', ROLES[0]) == ""
-
-
-@pytest.mark.parametrize("quote", ['"', "'"])
-def test_a_part_for_one_role(quote: str) -> None:
-    text = f"a <p viewer={quote}agent_1{quote}>secret</p> b"
-    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["a  b", "a secret b", "a secret b"]
+    for text, shown in (
+        (
+            'At a party. <p viewer="environment">Both know Alvin.</p>',
+            ["At a party.", "At a party.", "At a party. Both know Alvin."],
+        ),
+        ('a <p viewer="agent_1">secret</p> b', ["a  b", "a secret b", "a secret b"]),
+        ("a <p viewer='agent_1'>secret</p> b", ["a  b", "a secret b", "a secret b"]),
+        (
+            "(<extra_info>$5</extra_info>) <strategy_hint>ha</strategy_hint><clarification_hint>!</clarification_hint>",
+            ["($5) ha!"] * 3,
+        ),
+        (
+            'x<p viewer="agent_0">1<extra_info>2</extra_info><p viewer="all">3</p><p viewer="agent_1">4</p></p>y',
+            ["x123y", "xy", "x1234y"],
+        ),
+        ('<extra_info viewer="agent_1">z</extra_info>', ["", "z", "z"]),
+        ('<p viewer="agent_01">z</p><p viewer="">z</p>', ["", "", "zz"]),
+    ):
+        assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == shown, text
 
 
 @pytest.mark.parametrize(
@@ -262,13 +257,11 @@ def test_anything_else_is_text(text: str) -> None:
     assert render(text, ROLES[0]) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        '<p viewer="agent_1">open', "</p>", "<extra_info>a</strategy_hint>",
-        '<p viewer="agent_1"><extra_info>a</p></extra_info>', "<P viewer='agent_1'>x</P>", "<p viewer=agent_1>x</p>",
-        '<p class="a" viewer="agent_1">x</p>', "< p viewer='agent_1'>x</p>", '<p viewer="agent_1', "<p/>",
-    ],
+    '<p viewer="agent_1">open', "</p>", "<extra_info>a</strategy_hint>",
+    '<p viewer="agent_1"><extra_info>a</p></extra_info>', "<P viewer='agent_1'>x</P>", "<p viewer=agent_1>x</p>",
+    '<p class="a" viewer="agent_1">x</p>', "< p viewer='agent_1'>x</p>", '<p viewer="agent_1', "<p/>",
 )  # fmt: skip
 def test_tags_that_do_not_match_are_an_error_and_no_leak(text: str) -> None:
     refuses(ValueError, "profile text", render, text, ROLES[0])

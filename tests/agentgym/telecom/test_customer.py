@@ -14,6 +14,7 @@ from agentgym.telecom.customer import MOST_ACTS, NONE, PATIENCE, View, asked
 from agentgym.telecom.env import TelecomEnv
 from agentgym.telecom.player import TelecomPlayer
 from agentgym.trajectory import Reply
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -25,17 +26,15 @@ def calls(words: str) -> list[tuple[str, str]]:
     return [(call.name, state) for call, state in asked(words)]
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("toggle_data() and check_vpn_status", [("toggle_data", ""), ("check_vpn_status", "")]),
-        ("Turn mobile data on, then look for a signal.", [("toggle_data", "ON"), ("check_network_status", "")]),
-        ("Is data saver on?", [("check_data_restriction_status", "")]),
-        ("Switch Wi-Fi calling off. Restart your phone!", [("toggle_wifi_calling", "OFF"), ("reboot_device", "")]),
-        ("Could you check the VPN?", [("check_vpn_status", "")]),
-        ("Please pay the bill and run a speed test", [("make_payment", ""), ("run_speed_test", "")]),
-        ("Good morning!", []),
-    ],
+@cases(
+    "words, found",
+    ("toggle_data() and check_vpn_status", [("toggle_data", ""), ("check_vpn_status", "")]),
+    ("Turn mobile data on, then look for a signal.", [("toggle_data", "ON"), ("check_network_status", "")]),
+    ("Is data saver on?", [("check_data_restriction_status", "")]),
+    ("Switch Wi-Fi calling off. Restart your phone!", [("toggle_wifi_calling", "OFF"), ("reboot_device", "")]),
+    ("Could you check the VPN?", [("check_vpn_status", "")]),
+    ("Please pay the bill and run a speed test", [("make_payment", ""), ("run_speed_test", "")]),
+    ("Good morning!", []),
 )  # fmt: skip
 def test_what_a_customer_understands(words: str, found: list[tuple[str, str]]) -> None:
     assert calls(words) == found
@@ -116,8 +115,7 @@ def test_a_player_uses_the_phone_and_speaks_and_is_asked_for_all_at_once() -> No
     after = [env._world.data_enabled for env in envs.unwrapped.envs]
     assert after == [not before[0], before[1], not before[2]]
     assert infos["is_action_valid"].tolist() == [True, False, True]
-    turns = envs.unwrapped.envs[0]._talk.turns
-    assert turns[2].acts[1].text == "fly() -> Error: Tool 'fly' not found."
+    assert envs.unwrapped.envs[0]._talk.turns[2].acts[1].text == "fly() -> Error: Tool 'fly' not found."
 
 
 def test_a_customer_that_fails_or_never_stops() -> None:

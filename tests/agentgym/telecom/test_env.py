@@ -22,6 +22,7 @@ from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, paths
 from agentgym.telecom.tasks import GROUPS, KINDS, GeneratedDesk, Task, open_desk
 from tests.agentgym.telecom.replay_adapter import Adapter
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -147,13 +148,11 @@ def begun(**options: object) -> tuple[TelecomEnv, dict]:
     return env, env.reset(options={"split": "train", "index": 1})[1]
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
-    [
-        '{"name": "check_sim_status", "arguments": {}}',
-        'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
-        "check_sim_status()",
-    ],
+    '{"name": "check_sim_status", "arguments": {}}',
+    'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
+    "check_sim_status()",
 )
 def test_three_forms_of_a_call(command: str) -> None:
     env, _ = begun()
@@ -245,8 +244,7 @@ def test_rewards_by_hand() -> None:
 def test_calls_and_keys_follow_what_was_seen() -> None:
     env, info = begun()
     few = set(info["admissible_actions"])
-    number = next(each for each in few if each.startswith("get_customer_by_phone"))
-    info = env.step(number)[4]
+    info = env.step(next(each for each in few if each.startswith("get_customer_by_phone")))[4]
     more = set(info["admissible_actions"])
     assert few < more
     assert any(each.startswith("enable_roaming") for each in more)
@@ -283,17 +281,15 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
     json.dumps(env.tools)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"faults": (0, 3)}, "at least 1"),
-        ({"faults": (3, 2)}, "two numbers from 1 to 9"),
-        ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"),
-        ({"kinds": "mms"}, "a list of kinds"),
-        ({"kinds": ["nope"]}, "unknown kind 'nope'"),
-        ({"reward": "all"}, "unknown reward 'all'"),
-        ({"data": "/nonexistent"}, "neither a folder nor a wheel"),
-    ],
+@cases(
+    "options, words",
+    ({"faults": (0, 3)}, "at least 1"),
+    ({"faults": (3, 2)}, "two numbers from 1 to 9"),
+    ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"),
+    ({"kinds": "mms"}, "a list of kinds"),
+    ({"kinds": ["nope"]}, "unknown kind 'nope'"),
+    ({"reward": "all"}, "unknown reward 'all'"),
+    ({"data": "/nonexistent"}, "neither a folder nor a wheel"),
 )
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, TelecomEnv, **options)
@@ -340,28 +336,26 @@ def test_schemas_are_the_published_ones_to_the_character() -> None:
         assert json.dumps(TOOLS[name].schema) == json.dumps(schema)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "answer"),
-    [
-        ("no_such_tool", {}, "Tool 'no_such_tool' not found."),
-        ("toggle_data", {"x": 1}, "TelecomUserTools.toggle_data() got an unexpected keyword argument 'x'"),
-        ("make_payment", {"self": 1}, "TelecomUserTools.make_payment() got multiple values for argument 'self'"),
-        ("get_details_by_id", {}, "TelecomTools.get_details_by_id() missing 1 required positional argument: 'id'"),
-        ("resume_line", {}, "TelecomTools.resume_line() missing 2 required positional arguments: 'customer_id' and "
-                            "'line_id'"),
-        ("suspend_line", {}, "TelecomTools.suspend_line() missing 3 required positional arguments: 'customer_id', "
-                             "'line_id', and 'reason'"),
-        ("get_details_by_id", {"id": 5}, "'int' object has no attribute 'startswith'"),
-        ("get_customer_by_id", {"customer_id": ["C2001"]}, "Customer with ID ['C2001'] not found"),
-        ("refuel_data", {"customer_id": "C2001", "line_id": "L20011", "gb_amount": "2"},
-         "'<=' not supported between instances of 'str' and 'int'"),
-        ("set_apn_settings", {"apn_settings": "x"}, "'str' object has no attribute 'apn_name'"),
-        ("set_apn_settings", {"apn_settings": {"apn": "x"}},
-         f"APN settings: unknown setting 'apn'; they are {', '.join(APN)}"),
-        ("set_apn_settings", {"apn_settings": {"apn_name": "x"}},
-         "APN settings: apn_name must be 'internet' or 'broken', got 'x'"),
-        ("check_app_status", {"app_name": []}, "unhashable type: 'list'"),
-    ],
+@cases(
+    "name, arguments, answer",
+    ("no_such_tool", {}, "Tool 'no_such_tool' not found."),
+    ("toggle_data", {"x": 1}, "TelecomUserTools.toggle_data() got an unexpected keyword argument 'x'"),
+    ("make_payment", {"self": 1}, "TelecomUserTools.make_payment() got multiple values for argument 'self'"),
+    ("get_details_by_id", {}, "TelecomTools.get_details_by_id() missing 1 required positional argument: 'id'"),
+    ("resume_line", {}, "TelecomTools.resume_line() missing 2 required positional arguments: 'customer_id' and "
+                        "'line_id'"),
+    ("suspend_line", {}, "TelecomTools.suspend_line() missing 3 required positional arguments: 'customer_id', "
+                         "'line_id', and 'reason'"),
+    ("get_details_by_id", {"id": 5}, "'int' object has no attribute 'startswith'"),
+    ("get_customer_by_id", {"customer_id": ["C2001"]}, "Customer with ID ['C2001'] not found"),
+    ("refuel_data", {"customer_id": "C2001", "line_id": "L20011", "gb_amount": "2"},
+     "'<=' not supported between instances of 'str' and 'int'"),
+    ("set_apn_settings", {"apn_settings": "x"}, "'str' object has no attribute 'apn_name'"),
+    ("set_apn_settings", {"apn_settings": {"apn": "x"}},
+     f"APN settings: unknown setting 'apn'; they are {', '.join(APN)}"),
+    ("set_apn_settings", {"apn_settings": {"apn_name": "x"}},
+     "APN settings: apn_name must be 'internet' or 'broken', got 'x'"),
+    ("check_app_status", {"app_name": []}, "unhashable type: 'list'"),
 )  # fmt: skip
 def test_wrong_calls_are_answers_and_change_nothing(name: str, arguments: dict, answer: str) -> None:
     world = at_home()
@@ -381,8 +375,7 @@ def test_repairs_settings_and_speed_by_hand() -> None:
     price = world.plans[world.lines[line]["plan_id"]]["price_per_month"]
     assert call(world, "check_payment_request", {})[0] == f"You have a payment request for bill B1 of {price} USD."
     call(world, "make_payment", {})
-    assert world.bills["B1"]["status"] == "Paid"
-    assert world.payment_request is None
+    assert (world.bills["B1"]["status"], world.payment_request) == ("Paid", None)
     assert json.loads(call(world, "resume_line", ours)[0])["line"]["status"] == "Active"
     assert "no_service" in call(world, "check_network_status", {})[0]
     call(world, "reboot_device", {})
@@ -435,14 +428,12 @@ def test_a_number_is_that_of_the_first_customer_who_has_it() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([{"plan_id": "P1"}], "needs 'name'"),
-        ([{"plan_id": "P1", "colour": "red"}], "does not know 'colour'"),
-        ([dict.fromkeys(("plan_id", "name"), "P1") | dict.fromkeys(
-            ("data_limit_gb", "price_per_month", "data_refueling_price_per_gb"), 1)] * 2, "a second row"),
-    ],
+@cases(
+    "rows, words",
+    ([{"plan_id": "P1"}], "needs 'name'"),
+    ([{"plan_id": "P1", "colour": "red"}], "does not know 'colour'"),
+    ([dict.fromkeys(("plan_id", "name"), "P1") | dict.fromkeys(
+        ("data_limit_gb", "price_per_month", "data_refueling_price_per_gb"), 1)] * 2, "a second row"),
 )  # fmt: skip
 def test_rows_that_cannot_be_are_named(rows: list, words: str) -> None:
     refuses(ValueError, words, make_table, "plans", rows)

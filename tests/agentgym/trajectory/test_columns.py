@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import Reply, StepTable, forks
 from agentgym.trajectory.columns import intern, numbers
 from tests.agentgym.hard_inputs import NUMBERS
+from tests.cases import cases
 from tests.refusals import refuses
 
 KEYS = st.one_of(
@@ -58,8 +59,7 @@ def test_nan_is_no_id(column):
 def test_numbers_that_hash_alike_are_told_apart(name):
     values = [NUMBERS[name](i) for i in range(5_000)]
     ids, names = intern("state", values)
-    assert ids[0].tolist() == list(range(5_000))
-    assert list(names) == values
+    assert (ids[0].tolist(), list(names)) == (list(range(5_000)), values)
 
 
 class Alike:
@@ -120,17 +120,15 @@ def test_integer_arrays_are_numbered_as_their_values(dtype, spread):
     assert all(type(name) is int for name in found[1])
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [
-        np.array([5, -(2**63), 2**63 - 1, 5]),
-        np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
-        np.array([-(2**63), -(2**63) + 1, -(2**63)]),
-        np.array([True, False, True]),
-        np.array([0.5, np.inf, 0.5]),
-        np.array(["red", "blue", "red"]),
-        np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]"),
-    ],
+    np.array([5, -(2**63), 2**63 - 1, 5]),
+    np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
+    np.array([-(2**63), -(2**63) + 1, -(2**63)]),
+    np.array([True, False, True]),
+    np.array([0.5, np.inf, 0.5]),
+    np.array(["red", "blue", "red"]),
+    np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]"),
 )
 def test_other_arrays_are_numbered_as_their_values(values):
     same(intern("state", values), one_by_one(values.tolist()))
@@ -202,36 +200,31 @@ def test_rows_in_order_need_no_sorting_and_are_found_all_the_same(seed):
         np.testing.assert_array_equal(table.order, np.lexsort((table.t, table.trajectory)))
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype", "expected"),
-    [
-        ([0, True, np.int64(3)], np.int64, [0, 1, 3]),
-        ([0.5, True, 3, np.float32(0.25)], np.float64, [0.5, 1, 3, 0.25]),
-        ([1, False, 1.0], np.bool_, [True, False, True]),
-        ((0, 1), np.bool_, [False, True]),
-        ([np.True_, False], np.bool_, [True, False]),
-        ([], np.bool_, []),
-    ],
+@cases(
+    "values, dtype, expected",
+    ([0, True, np.int64(3)], np.int64, [0, 1, 3]),
+    ([0.5, True, 3, np.float32(0.25)], np.float64, [0.5, 1, 3, 0.25]),
+    ([1, False, 1.0], np.bool_, [True, False, True]),
+    ((0, 1), np.bool_, [False, True]),
+    ([np.True_, False], np.bool_, [True, False]),
+    ([], np.bool_, []),
 )
 def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expected):
     column = numbers("x", values, dtype)
-    assert column.dtype == dtype
-    assert column.tolist() == expected
+    assert (column.dtype, column.tolist()) == (dtype, expected)
     column[:] = 1  # no buffer that cannot be written
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype", "message"),
-    [
-        ([0, 1.5], np.int64, "row 1: column 'x' must hold an integer, got 1.5"),
-        ([0, 2**63], np.int64, "row 1: column 'x' must hold an integer, got 9"),
-        ([True, 2], np.bool_, "row 1: column 'x' must hold True or False, got 2"),
-        ([0, 256], np.bool_, "row 1: column 'x' must hold True or False, got 256"),
-        ([0, -1], np.bool_, "row 1: column 'x' must hold True or False, got -1"),
-        ([0, None], np.bool_, "one number per row, got shape .2,., object"),
-        ([1, [2]], np.float64, "column 'x' must hold one number per row .*inhomogeneous"),
-        ([0, "1"], np.float64, "one number per row, got shape .2,., <U21"),
-    ],
+@cases(
+    "values, dtype, message",
+    ([0, 1.5], np.int64, "row 1: column 'x' must hold an integer, got 1.5"),
+    ([0, 2**63], np.int64, "row 1: column 'x' must hold an integer, got 9"),
+    ([True, 2], np.bool_, "row 1: column 'x' must hold True or False, got 2"),
+    ([0, 256], np.bool_, "row 1: column 'x' must hold True or False, got 256"),
+    ([0, -1], np.bool_, "row 1: column 'x' must hold True or False, got -1"),
+    ([0, None], np.bool_, "one number per row, got shape .2,., object"),
+    ([1, [2]], np.float64, "column 'x' must hold one number per row .*inhomogeneous"),
+    ([0, "1"], np.float64, "one number per row, got shape .2,., <U21"),
 )
 def test_what_is_no_number_of_the_type_is_refused(values, dtype, message):
     refuses(ValueError, message, numbers, "x", values, dtype)
@@ -281,8 +274,7 @@ def test_a_tree_worked_out_by_hand() -> None:
         )
         for one in TREE.to_trajectories()
     )
-    both = StepTable.concatenate([TREE, other])
-    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
+    assert StepTable.concatenate([TREE, other]).parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
 
 
 @pytest.mark.parametrize("of_table", [StepTable.to_trajectories, lambda table: [*table.to_trajectories()[::-1]]])
@@ -321,21 +313,19 @@ def test_the_data_frame_says_after_which_row() -> None:
     assert "parent" not in StepTable.from_arrays(**COLUMNS).to_pandas()
 
 
-@pytest.mark.parametrize(
-    ("parent", "error", "message"),
-    [
-        ([("a", 0)], TypeError, "parent must be a mapping from trajectories to .* got list"),
-        ({"b": 0}, TypeError, r"parent of trajectory 'b' must be a pair \(trajectory, t\), got 0"),
-        ({"b": ("a", "0")}, TypeError, "parent of trajectory 'b' must be a pair"),
-        ({"z": ("a", 0)}, ValueError, "parent is given for trajectory 'z', which has no rows"),
-        ({"b": ("z", 0)}, ValueError, r"trajectory 'b': its parent \('z', 0\) is not in the table"),
-        ({"b": ("a", -1)}, ValueError, r"trajectory 'b': its parent \('a', -1\) is not in the table"),
-        ({"b": ("a", 3)}, ValueError, r"trajectory 'b': its parent \('a', 3\) is not in the table"),
-        ({"b": ("b", 1)}, ValueError, r"parent \('b', 1\) does not come before its first step \(t=1\)"),
-        ({"b": ("c", 2), "c": ("b", 1)}, ValueError, "does not come before its first step"),
-        ({"d": ("e", 0)}, ValueError, "trajectory 'd': its parent .* ended its episode"),
-        ({"c": ("a", 1)}, ValueError, "trajectory 'c': its parent .* leads to another state than its first"),
-    ],
+@cases(
+    "parent, error, message",
+    ([("a", 0)], TypeError, "parent must be a mapping from trajectories to .* got list"),
+    ({"b": 0}, TypeError, r"parent of trajectory 'b' must be a pair \(trajectory, t\), got 0"),
+    ({"b": ("a", "0")}, TypeError, "parent of trajectory 'b' must be a pair"),
+    ({"z": ("a", 0)}, ValueError, "parent is given for trajectory 'z', which has no rows"),
+    ({"b": ("z", 0)}, ValueError, r"trajectory 'b': its parent \('z', 0\) is not in the table"),
+    ({"b": ("a", -1)}, ValueError, r"trajectory 'b': its parent \('a', -1\) is not in the table"),
+    ({"b": ("a", 3)}, ValueError, r"trajectory 'b': its parent \('a', 3\) is not in the table"),
+    ({"b": ("b", 1)}, ValueError, r"parent \('b', 1\) does not come before its first step \(t=1\)"),
+    ({"b": ("c", 2), "c": ("b", 1)}, ValueError, "does not come before its first step"),
+    ({"d": ("e", 0)}, ValueError, "trajectory 'd': its parent .* ended its episode"),
+    ({"c": ("a", 1)}, ValueError, "trajectory 'c': its parent .* leads to another state than its first"),
 )  # fmt: skip
 def test_parents_that_cannot_be(parent: object, error: type[Exception], message: str) -> None:
     refuses(error, message, StepTable.from_arrays, **COLUMNS, parent=parent)
@@ -440,8 +430,7 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
         group=["g"] * 2, trajectory=["early", "late"], t=[1, 0], state=["u", "s"], action=["up", "right"],
         next_state=["goal", "u"], reward=[1, 0], won=[1, 0], terminated=[1, 0], parent={"early": ("late", 0)},
     )  # fmt: skip
-    both = table.keep(np.array([True, True]))
-    assert both.to_trajectories() == table.to_trajectories()
+    assert table.keep(np.array([True, True])).to_trajectories() == table.to_trajectories()
     alone = table.keep(np.array([True, False]))
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
 
@@ -498,6 +487,6 @@ def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
     assert len(TREE.unfolded()[0]) == 14
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)
-    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep", TREE.unfolded)
+    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: nest fewer cuts, keep", TREE.unfolded)
     flat = StepTable.from_trajectories(one for one in TREE.to_trajectories() if one.parent is None)
     assert flat.unfolded()[0] is flat

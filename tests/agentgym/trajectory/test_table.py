@@ -15,6 +15,7 @@ from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
+from tests.cases import cases
 from tests.refusals import refuses
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -29,12 +30,9 @@ COLUMNS = {
 
 def test_columns_offsets_and_endings_in_any_order() -> None:
     table = StepTable.from_arrays(**COLUMNS)
-    assert table.states == ("s", "u", "goal", "pit")
-    assert table.next_state.tolist() == [2, 1, 0, 3]
-    assert table.offsets.tolist() == [0, 1, 3, 4]
-    assert table.last.tolist() == [0, 2, 3]
-    assert table.trajectory_group.tolist() == [0, 0, 1]
-    assert table.trajectory_won.tolist() == [True, False, False]
+    assert (table.states, table.next_state.tolist()) == (("s", "u", "goal", "pit"), [2, 1, 0, 3])
+    assert (table.offsets.tolist(), table.last.tolist()) == ([0, 1, 3, 4], [0, 2, 3])
+    assert (table.trajectory_group.tolist(), table.trajectory_won.tolist()) == ([0, 0, 1], [True, False, False])
     assert table.trajectory_return.tolist() == [1.0, -0.2, 0.0]
     table = StepTable.from_arrays(**{**COLUMNS, "terminated": [True, False, False, False]})
     assert table.endings == (Ending.SUCCESS, Ending.TIME_LIMIT, Ending.CUT)
@@ -55,13 +53,11 @@ def test_columns_offsets_and_endings_in_any_order() -> None:
         action=np.array([1, 1, 0]), next_state=np.array([6, 8, 5]), reward=np.zeros(3), won=np.array([1, 1, 0]),
         truncated=np.array([0, 0, 1]),
     )  # fmt: skip
-    assert table.states == (5, 6, 8)
-    assert table.trajectories == (7, 9)
+    assert (table.states, table.trajectories) == ((5, 6, 8), (7, 9))
     assert table.valid.all()
     assert table.terminated.tolist() == [False, True, False]
     table = StepTable.from_arrays(**COLUMNS)
-    other = StepTable.from_arrays(**{**COLUMNS, "trajectory": ["d", "e", "e", "f"]})
-    both = StepTable.concatenate([table, other])
+    both = StepTable.concatenate([table, StepTable.from_arrays(**{**COLUMNS, "trajectory": ["d", "e", "e", "f"]})])
     assert (len(both), both.n_groups, both.n_trajectories) == (8, 2, 6)
     table = StepTable.from_arrays(**COLUMNS)
     refuses(ValueError, "trajectory 'a' is in several tables", StepTable.concatenate, [table, table])
@@ -114,7 +110,6 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(again, name), getattr(table, name))
     assert (again.states, again.actions, again.groups) == (table.states, table.actions, table.groups)
-    assert again.replies is not None
     assert again.replies.tolist() == replies
     table = StepTable.from_arrays(**COLUMNS)
     table.to_jsonl(tmp_path / "x.jsonl")
@@ -122,34 +117,32 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
     assert StepTable.from_trajectories(table.to_trajectories()).replies is None
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
-        ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
-        ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
-        ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
-        ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
-        (
-            {"state": ["s", "s", np.nan, "s"]},
-            "column 'state' or 'next_state' must hold values that equal themselves, got nan",
-        ),
-        ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
-        ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
-        ({"won": [True, False, True, False]}, "won differs within the trajectory"),
-        ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
-        ({"truncated": [False, True, False, False]}, "truncated before the trajectory's last row"),
-        ({"t": [0, 1, 1, 0]}, "t occurs twice"),
-        ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
-        ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
-        ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
-        ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
-        ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
-        ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
-        ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
-        ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
-        ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
-    ],
+@cases(
+    "change, message",
+    ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+    ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+    ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
+    ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
+    ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
+    (
+        {"state": ["s", "s", np.nan, "s"]},
+        "column 'state' or 'next_state' must hold values that equal themselves, got nan",
+    ),
+    ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
+    ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
+    ({"won": [True, False, True, False]}, "won differs within the trajectory"),
+    ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
+    ({"truncated": [False, True, False, False]}, "truncated before the trajectory's last row"),
+    ({"t": [0, 1, 1, 0]}, "t occurs twice"),
+    ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
+    ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
+    ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
+    ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
+    ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
+    ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
+    ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
+    ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
+    ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
     refuses(ValueError, message, StepTable.from_arrays, **{**COLUMNS, **change})
@@ -177,8 +170,7 @@ def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_
     assert StepTable.from_jsonl(tmp_path / "x.jsonl").to_trajectories() == table.to_trajectories()
     foul = StepTable.from_arrays(**{**COLUMNS, "action": ["half a pair \ud800", "\x00", "a", "b"]})
     foul.to_jsonl(tmp_path / "foul.jsonl")
-    again = StepTable.from_jsonl(tmp_path / "foul.jsonl")
-    assert again.actions == ("half a pair \ufffd", "\ufffd", "a", "b")
+    assert StepTable.from_jsonl(tmp_path / "foul.jsonl").actions == ("half a pair \ufffd", "\ufffd", "a", "b")
     for value in ((1, 2), 10**18, b"bytes"):
         with pytest.raises(TypeError, match=r"cannot write .* to JSON"):
             StepTable.from_arrays(**{**COLUMNS, "state": [value] * 4}).to_jsonl(tmp_path / "y.jsonl")
@@ -305,22 +297,19 @@ def quiet(given: dict[str, Any]) -> StepTable:
 def test_why_endings_of_one_key_are_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED) as found:
         StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
-    assert len(found) == 1
-    assert found[0].filename == __file__
+    assert (len(found), found[0].filename) == (1, __file__)
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        columns("success", "failure", "failure"),
-        columns("over", "over", "over", won=(1, 1, 1)),
-        columns("over", "over", "over", won=(0, 0, 0)),
-        # A limit cut two episodes off, in an ordinary state in which another one was won.
-        columns("door", "door", "door", truncated=[0, 1, 1]),
-        # A recording that stopped; and episodes that are not compared.
-        columns("over", "over", "pit", terminated=[1, 0, 1]),
-        columns("over", "over", "over", group=["g", "h", "h"]),
-    ],
+    columns("success", "failure", "failure"),
+    columns("over", "over", "over", won=(1, 1, 1)),
+    columns("over", "over", "over", won=(0, 0, 0)),
+    # A limit cut two episodes off, in an ordinary state in which another one was won.
+    columns("door", "door", "door", truncated=[0, 1, 1]),
+    # A recording that stopped; and episodes that are not compared.
+    columns("over", "over", "pit", terminated=[1, 0, 1]),
+    columns("over", "over", "over", group=["g", "h", "h"]),
 )
 def test_endings_that_say_enough_are_taken_without_a_word(given: dict[str, Any]) -> None:
     assert len(quiet(given)) == 3

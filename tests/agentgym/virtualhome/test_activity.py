@@ -1,7 +1,5 @@
 """Episodes: what they show, offer, score and remember, against twins that try everything; commands; events."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import re
@@ -14,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from agentgym.virtualhome.actions import RULES
@@ -29,6 +26,7 @@ from agentgym.virtualhome.scene import CLOSE, Node, Scene
 from policies.scripted import ExpertPolicy
 from tests.agentgym.virtualhome.naive_view import NaiveView
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, do
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers import VectorReplyParser
 from wrappers.credit.segments import by_event
@@ -64,8 +62,7 @@ def tried(task: Activity, world: World) -> set[str]:
 
 def check(task: Activity, world: World) -> tuple[str, ...]:
     offered = task.lexicon.offers.admissible(world, known_nodes(world))
-    assert list(offered) == sorted(offered)
-    assert set(offered) == tried(task, world)
+    assert (list(offered), set(offered)) == (sorted(offered), tried(task, world))
     assert len(set(offered)) == len(offered)
     return offered
 
@@ -89,11 +86,10 @@ def test_what_is_offered_is_what_succeeds_in_a_small_house(seed: int) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_what_is_offered_is_what_succeeds_in_generated_houses(number: int) -> None:
-    task = Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ())
-    play(task, number, steps=80, every=8)
+    play(Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ()), number, steps=80, every=8)
 
 
-def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
+def test_doors_that_are_closed_or_in_no_room() -> None:
     nodes = [Node(3, "door", "Doors", ("CAN_OPEN",), ("CLOSED",)) if node.id == 3 else node for node in NODES]
     task = activity(Goal(), scene=Scene(nodes, EDGES))
     world = task.world()
@@ -104,12 +100,8 @@ def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
     for command in ("walk to door 1", "open door 1"):
         do(task, world, command)
     assert "walk to bed 1" in check(task, world)
-
-
-def test_a_door_in_no_room_is_not_walked_to() -> None:
     """It is between the kitchen and the bedroom, and nobody said in which of them it stands."""
-    task = activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)]))
-    episode = Episode(task)
+    episode = Episode(activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)])))
     assert "walk to door 1" not in episode.admissible()
     assert not episode.act("walk to door 1")
     assert "walk to door 1" in Episode(activity(Goal())).admissible()
@@ -232,16 +224,14 @@ def test_the_score_counts_what_is_achieved_beyond_the_start() -> None:
         "put milk 1 on kitchen table 1", "walk to fridge 1", "close fridge 1",
     )[1:]  # fmt: skip
     assert opened == (0, 0.0)  # less than at the start is not less than nothing
-    assert put == (0, 0.0)
-    assert closed == (0, 0.5)
+    assert (put, closed) == ((0, 0.0), (0, 0.5))
 
 
 def test_goals_by_hand() -> None:
     goal = Goal(exact=((21, frozenset({"CLEAN"})),), without=((21, "ON", 10),))
     assert [score for _, score in goals_play(goal, "walk to mug 2", "wash mug 2", "grab mug 2")] == [0.0, 0.5, 1.0]
     assert activity(Goal(exact=((23, frozenset({"OFF"})),))).tests.missing(Scene(NODES, EDGES).cells, 0) == 1
-    lit = Goal(states=((23, "ON"),))
-    goal = Goal(deeds=(Deed(("TOUCH", "GRAB"), 23, lit), Deed(("WASH",))))
+    goal = Goal(deeds=(Deed(("TOUCH", "GRAB"), 23, Goal(states=((23, "ON"),))), Deed(("WASH",))))
     steps = ["walk to lamp 1", "wash lamp 1", "touch lamp 1", "plug in lamp 1", "switch on lamp 1", "touch lamp 1"]
     assert [done for done, _ in goals_play(goal, *steps, "touch lamp 1", "wash lamp 1")] == [0, 0, 0, 0, 0, 1, 1, 2]
     goal = Goal(states=((4, "LYING"),), deeds=(Deed(("SLEEP",)),))
@@ -269,41 +259,35 @@ def test_every_action_has_a_command_and_numbers_follow_the_ids() -> None:
     assert set(TEMPLATES) == set(PARAMETERS) - {"LOOKAT_SHORT", "LOOKAT_LONG"}
     assert all(TEMPLATES[action].count("{}") == PARAMETERS[action] for action in TEMPLATES)
     assert len(set(TEMPLATES.values())) == len(TEMPLATES)
-    assert str(WORDS.line("grab mug 1")) == "[GRAB] <mug> (20)"
-    assert str(WORDS.line("grab mug 2")) == "[GRAB] <mug> (21)"
+    assert (str(WORDS.line("grab mug 1")), str(WORDS.line("grab mug 2"))) == ("[GRAB] <mug> (20)", "[GRAB] <mug> (21)")
     assert str(WORDS.line("put mug 2 on kitchen table 1")) == "[PUTBACK] <mug> (21) <kitchen_table> (10)"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("[WALK] <dining_room> (201)", Line("WALK", (("dining_room", 201),))),
-        ("  [putin] <Food Food> ( 7 )<freezer>(8) [0] ", Line("PUTIN", (("food_food", 7), ("freezer", 8)))),
-        ("[LOOKAT_MEDIUM] <tv> (1)", Line("LOOKAT", (("tv", 1),))),
-        ("[SLEEP]", Line("SLEEP")),
-        ("[WALK] <a> b> (1_0)", Line("WALK", (("a>_b", 10),))),
-        ("[WALK] <a>\n(3)", Line("WALK", (("a", 3),))),
-    ],
+@cases(
+    "text, line",
+    ("[WALK] <dining_room> (201)", Line("WALK", (("dining_room", 201),))),
+    ("  [putin] <Food Food> ( 7 )<freezer>(8) [0] ", Line("PUTIN", (("food_food", 7), ("freezer", 8)))),
+    ("[LOOKAT_MEDIUM] <tv> (1)", Line("LOOKAT", (("tv", 1),))),
+    ("[SLEEP]", Line("SLEEP")),
+    ("[WALK] <a> b> (1_0)", Line("WALK", (("a>_b", 10),))),
+    ("[WALK] <a>\n(3)", Line("WALK", (("a", 3),))),
 )
 def test_what_lines_say(text: str, line: Line) -> None:
-    assert parse_line(text) == line
-    assert parse_line(str(line)) == line
+    assert (parse_line(text), parse_line(str(line))) == (line, line)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("walk to sink 4", "ScriptParseException: Cannot parse action"),
-        ("", "ScriptParseException: Cannot parse action"),
-        ("[FLY] <cup> (1)", 'ScriptParseException: Unknown action "FLY"'),
-        ("[walk]", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
-        ("[STANDUP] <a> (1)", 'ScriptParseException: Wrong number of parameters for "STANDUP". Got 1, expected 0'),
-        ("[PUTIN] <a> (1)", 'ScriptParseException: Wrong number of parameters for "PUTIN". Got 1, expected 2'),
-        ("[WALK] <a\nb> (1)", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
-        ("[WALK] <cup> (1.6)", "ValueError"),
-        ("[SLEEP] <cup> (one)", "ValueError"),
-        (f"[WALK] <cup> ({'9' * 5000})", "ValueError"),
-    ],
+@cases(
+    "text, said",
+    ("walk to sink 4", "ScriptParseException: Cannot parse action"),
+    ("", "ScriptParseException: Cannot parse action"),
+    ("[FLY] <cup> (1)", 'ScriptParseException: Unknown action "FLY"'),
+    ("[walk]", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
+    ("[STANDUP] <a> (1)", 'ScriptParseException: Wrong number of parameters for "STANDUP". Got 1, expected 0'),
+    ("[PUTIN] <a> (1)", 'ScriptParseException: Wrong number of parameters for "PUTIN". Got 1, expected 2'),
+    ("[WALK] <a\nb> (1)", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
+    ("[WALK] <cup> (1.6)", "ValueError"),
+    ("[SLEEP] <cup> (one)", "ValueError"),
+    (f"[WALK] <cup> ({'9' * 5000})", "ValueError"),
 )
 def test_what_lines_do_not_say(text: str, said: str) -> None:
     with pytest.raises(LineError) as error:
@@ -341,7 +325,6 @@ def test_a_command_says_what_it_was_made_of(action: str) -> None:
             chosen = (first, second)[: PARAMETERS[action]]
             command = WORDS.say(action, *chosen)
             line = WORDS.line(f" {command}\n")
-            assert line is not None
             assert line.action == action
             assert line.things == tuple((scene.names[node], scene.ids[node]) for node in chosen)
             assert WORDS.said(line) == command
@@ -388,8 +371,7 @@ def test_segments_end_where_something_is_done() -> None:
             assert segments[following] - segments[row] == ends[verb], verb
             seen.add(verb)
         # watching changes nothing in the house, but it is what was to be done
-        last = str(table.actions[table.action[rows[-1]]])
-        assert last.startswith(("watch ", "put ", "close "))
+        assert str(table.actions[table.action[rows[-1]]]).startswith(("watch ", "put ", "close "))
     assert {"walk", "find", "grab", "switch", "sit", "open", "close"} <= seen
     assert table.won[table.last].all()
 

@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.tasks import Draws
 from agentgym.virtualhome.env import VirtualHomeEnv, VirtualHomeVectorEnv
 from agentgym.virtualhome.generated.activities import MOST_COMMANDS, NUM_ACTIVITIES, GeneratedActivities
@@ -154,8 +153,7 @@ def test_sizes_states_and_places_of_houses() -> None:
 
 @pytest.mark.parametrize("number", range(9))
 def test_everything_is_in_one_room_and_every_room_can_be_reached(number: int) -> None:
-    home = houses()[20 * number]
-    scene = home.scene
+    scene = houses()[20 * number].scene
     for node in range(scene.size):
         inside = scene.cells[node * WIDTH + INSIDE] & scene.rooms
         assert inside.bit_count() == (0 if scene.rooms >> node & 1 else 1)

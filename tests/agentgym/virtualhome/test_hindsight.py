@@ -16,6 +16,7 @@ from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
 from tests.agentgym.virtualhome.small_houses import EDGES, activity, do
+from tests.cases import cases
 from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
@@ -65,26 +66,24 @@ def test_chores_are_seen_when_they_are_done() -> None:
     assert done[-2:] == [["place:mug_2:bed_1"], ["place:mug_1:bed_1", "place:mug_2:bed_1", "place:mug_1,mug_2:bed_1"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence", "goal", "commands"),
-    [
-        ("wash:mug_2", "Wash mug 2.", Goal(((21, "CLEAN"),)), 2),
-        ("switch_on:lamp_1", "Switch lamp 1 on.", Goal(((23, "PLUGGED_IN"), (23, "ON"))), 3),
-        ("dress:jacket_1", "Put on jacket 1.", Goal(edges=((24, "ON", 4),)), 3),
-        (
-            "store:mug_1,mug_2:fridge_1",
-            "Put mug 1 and mug 2 in fridge 1 and close it.",
-            Goal(((11, "CLOSED"),), edges=((20, "INSIDE", 11), (21, "INSIDE", 11))),
-            # walk, grab; walk, open, put; and again, the second mug is close to the first: at least nine
-            9,
-        ),
-        (
-            "fetch:milk_1:bed_1",
-            "Take milk 1 out of fridge 1, put it on bed 1 and leave fridge 1 closed.",
-            Goal(((11, "CLOSED"),), edges=((22, "ON", 12),)),
-            7,
-        ),
-    ],
+@cases(
+    "name, sentence, goal, commands",
+    ("wash:mug_2", "Wash mug 2.", Goal(((21, "CLEAN"),)), 2),
+    ("switch_on:lamp_1", "Switch lamp 1 on.", Goal(((23, "PLUGGED_IN"), (23, "ON"))), 3),
+    ("dress:jacket_1", "Put on jacket 1.", Goal(edges=((24, "ON", 4),)), 3),
+    (
+        "store:mug_1,mug_2:fridge_1",
+        "Put mug 1 and mug 2 in fridge 1 and close it.",
+        Goal(((11, "CLOSED"),), edges=((20, "INSIDE", 11), (21, "INSIDE", 11))),
+        # walk, grab; walk, open, put; and again, the second mug is close to the first: at least nine
+        9,
+    ),
+    (
+        "fetch:milk_1:bed_1",
+        "Take milk 1 out of fridge 1, put it on bed 1 and leave fridge 1 closed.",
+        Goal(((11, "CLOSED"),), edges=((22, "ON", 12),)),
+        7,
+    ),
 )
 def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, commands: int) -> None:
     base = activity(Goal(states=((12, "CLEAN"),)))
@@ -93,7 +92,6 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     assert (task.title, task.description, task.goal) == (sentence, sentence, goal)
     assert task.tests.missing(task.scene.cells, 0)
     found = plan(task, task.world())
-    assert found is not None
     assert len(found) >= commands
     world = task.world()
     for command in found[:-1]:
@@ -104,28 +102,26 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     assert name in [split_id(id_with(base, chore))[1] for chore in chores_done(base, world.cells)]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("place:mug_1", "expected '<family>:<things>'"),
-        ("wash:mug_2:bed_1", "expected '<family>:<things>'"),
-        ("wash:moon_1", "has no 'moon 1'"),
-        ("wash:mug 2", "has no 'mug 2'"),
-        ("wash:you", "has no 'you'"),
-        ("wash:", "has no ''"),
-        ("wash:mug_1", "is done at the start, or impossible with 'mug 1'"),
-        ("wash:bed_1", "impossible with 'bed 1'"),
-        ("switch_on:mug_1", "impossible with"),
-        ("place:mug_1:kitchen_table_1", "is done at the start"),
-        ("store:milk_1,mug_2:fridge_1", "is done at the start, or impossible with 'milk 1'"),
-        ("place:mug_1:mug_2", "impossible with"),
-        ("place:mug_1:fridge_1", "impossible with"),
-        ("store:mug_1:bed_1", "impossible with"),
-        ("fetch:mug_1:bed_1", "impossible with"),
-        ("place:mug_2,mug_1:bed_1", "in alphabetical order"),
-        ("place:mug_1,mug_1:bed_1", "each once"),
-        ("place:jacket_1,mug_1,mug_2:fridge_1", "at most 2 things"),
-    ],
+@cases(
+    "name, message",
+    ("place:mug_1", "expected '<family>:<things>'"),
+    ("wash:mug_2:bed_1", "expected '<family>:<things>'"),
+    ("wash:moon_1", "has no 'moon 1'"),
+    ("wash:mug 2", "has no 'mug 2'"),
+    ("wash:you", "has no 'you'"),
+    ("wash:", "has no ''"),
+    ("wash:mug_1", "is done at the start, or impossible with 'mug 1'"),
+    ("wash:bed_1", "impossible with 'bed 1'"),
+    ("switch_on:mug_1", "impossible with"),
+    ("place:mug_1:kitchen_table_1", "is done at the start"),
+    ("store:milk_1,mug_2:fridge_1", "is done at the start, or impossible with 'milk 1'"),
+    ("place:mug_1:mug_2", "impossible with"),
+    ("place:mug_1:fridge_1", "impossible with"),
+    ("store:mug_1:bed_1", "impossible with"),
+    ("fetch:mug_1:bed_1", "impossible with"),
+    ("place:mug_2,mug_1:bed_1", "in alphabetical order"),
+    ("place:mug_1,mug_1:bed_1", "each once"),
+    ("place:jacket_1,mug_1,mug_2:fridge_1", "at most 2 things"),
 )
 def test_what_is_no_chore_is_refused_with_a_reason(name: str, message: str) -> None:
     refuses(ValueError, message, with_chore, activity(MILK_ON_TABLE), name)
@@ -197,8 +193,7 @@ def test_chores_are_of_the_split_of_their_house(split: str) -> None:
             positions = [node for node in range(len(names)) if f" {env.episode.activity.lexicon.names.of[node]}" in
                          f" {task.description}".replace(",", " ")]  # fmt: skip
             kinds = {names[node] for node in positions}
-            held_out = bool(kinds & HELD_OUT[task.task_type])
-            assert held_out == (split == "valid_unseen")
+            assert bool(kinds & HELD_OUT[task.task_type]) == (split == "valid_unseen")
             found += 1
     assert found > 4
 

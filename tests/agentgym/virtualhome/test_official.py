@@ -18,6 +18,7 @@ from agentgym.virtualhome.rules import World
 from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -33,8 +34,7 @@ def test_all_programs_are_there_with_houses_as_rebuilt_by_hand() -> None:
     assert len(ids) == 518
     for name in ids[::40]:
         activity, scene = activities.by_id(name, None), scene_of(name[3:])
-        assert activity.scene.cells == scene.cells
-        assert activity.scene.ids == scene.ids
+        assert (activity.scene.cells, activity.scene.ids) == (scene.cells, scene.ids)
         lines = [activity.lexicon.words.line(command) for command in activity.program]
         assert lines == [parse_line(line) for line in lines_of(name[3:])]
 
@@ -157,64 +157,58 @@ def bad(*path: Any, to: Any) -> dict[str, Any]:
     return {"differences": [changed(DIFFERENCE, *path, to=to)]}
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        (bad("id", to=3), r"scene1_518_diffs\.json, row 0, field 'id': expected a text, got 3"),
-        (bad("id", to="9_9"), r"scene1_518_programs\.json: no program '9_9', required by .*row 0"),
-        ({"differences": [DIFFERENCE, DIFFERENCE]}, r"row 1: the task 's1/1_1' is repeated"),
-        ({"differences": {}}, r"scene1_518_diffs\.json: expected a list"),
-        ({"programs": []}, r"scene1_518_programs\.json: expected an object"),
-        ({"programs": {"1_1": {**PROGRAM, "task": None}}}, r"row 0, field 'task': expected a text"),
-        ({"programs": {"1_1": {**PROGRAM, "program": "[WALK]"}}}, r"row 0, field 'program': expected a list"),
-        ({"programs": {"1_1": {**PROGRAM, "program": [3]}}}, r"row 0, field 'program': expected texts"),
-    ],
+@cases(
+    "files, words",
+    (bad("id", to=3), r"scene1_518_diffs\.json, row 0, field 'id': expected a text, got 3"),
+    (bad("id", to="9_9"), r"scene1_518_programs\.json: no program '9_9', required by .*row 0"),
+    ({"differences": [DIFFERENCE, DIFFERENCE]}, r"row 1: the task 's1/1_1' is repeated"),
+    ({"differences": {}}, r"scene1_518_diffs\.json: expected a list"),
+    ({"programs": []}, r"scene1_518_programs\.json: expected an object"),
+    ({"programs": {"1_1": {**PROGRAM, "task": None}}}, r"row 0, field 'task': expected a text"),
+    ({"programs": {"1_1": {**PROGRAM, "program": "[WALK]"}}}, r"row 0, field 'program': expected a list"),
+    ({"programs": {"1_1": {**PROGRAM, "program": [3]}}}, r"row 0, field 'program': expected texts"),
 )
 def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str, Any], words: str) -> None:
     refuses(DataError, words, OfficialActivities, write(tmp_path, **files), "strict")
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        (bad("add_nodes", 0, to=5), r"row 0, field 'add_nodes', entry 0: expected an object, got 5"),
-        (bad("add_nodes", 0, "id", to="x"), r"row 0, field 'add_nodes', entry 0, field 'id': expected an id, got 'x'"),
-        (bad("add_nodes", 0, "id", to=20), r"row 0: .*two nodes have the id 20"),
-        (bad("add_nodes", 0, "properties", to=["GRABABLE"]), r"row 0: .*unknown property 'GRABABLE'"),
-        (bad("add_nodes", 0, "states", to=None), r"entry 0, field 'states': expected a list, got None"),
-        (bad("add_nodes", 0, "class_name", to="character"), r"row 0: .*second node of the class 'character'"),
-        (bad("states", to=[[12]]), r"row 0, field 'states', entry 0: expected \[id, \[states\]\]"),
-        (bad("states", to=[[12, ["LOUD"]]]), r"row 0: .*unknown state 'LOUD'"),
-        (bad("add_edges", to=[[30, "ON"]]), r"row 0, field 'add_edges', entry 0: expected \[id, relation, id\]"),
-        (bad("add_edges", to=[[30, "UNDER", 12]]), r"row 0: .*unknown relation"),
-        (bad("rem_edges", to=[[20, "ON", 12]]), r"row 0: .*no edge \(20, 'ON', 12\) to remove"),
-        (bad("rem_nodes", to=[20]), r"row 0, field 'rem_nodes': tasks that remove nodes"),
-        (bad("goal_add", to=[[99, "ON", 12]]), r"row 0: the goal names the id 99"),
-        (bad("goal_states", to=[[12, ["LOUD"]]]), r"row 0: .*'LOUD'"),
-        (bad("goal_add", to=[[30, "UNDER", 12]]), r"row 0: .*'UNDER'"),
-        (bad("goal_rem", to=None), r"row 0, field 'goal_rem': expected a list"),
-        ({"graph": {"nodes": [], "edges": []}}, r"TrimmedTestScene1_graph\.json: .*'character'"),
-        ({"graph": changed(GRAPH, "edges", 0, to=4)}, r"TrimmedTestScene1_graph\.json: .*edge 0"),
-        ({"programs": {"1_1": {**PROGRAM, "program": ["[WALK] <pear> (1.99)"]}}}, r"row 0: line 0 of the program"),
-        ({"programs": {"1_1": {**PROGRAM, "program": ["[FLY]"]}}}, r"row 0: line 0 of the program.*FLY"),
-    ],
+@cases(
+    "files, words",
+    (bad("add_nodes", 0, to=5), r"row 0, field 'add_nodes', entry 0: expected an object, got 5"),
+    (bad("add_nodes", 0, "id", to="x"), r"row 0, field 'add_nodes', entry 0, field 'id': expected an id, got 'x'"),
+    (bad("add_nodes", 0, "id", to=20), r"row 0: .*two nodes have the id 20"),
+    (bad("add_nodes", 0, "properties", to=["GRABABLE"]), r"row 0: .*unknown property 'GRABABLE'"),
+    (bad("add_nodes", 0, "states", to=None), r"entry 0, field 'states': expected a list, got None"),
+    (bad("add_nodes", 0, "class_name", to="character"), r"row 0: .*second node of the class 'character'"),
+    (bad("states", to=[[12]]), r"row 0, field 'states', entry 0: expected \[id, \[states\]\]"),
+    (bad("states", to=[[12, ["LOUD"]]]), r"row 0: .*unknown state 'LOUD'"),
+    (bad("add_edges", to=[[30, "ON"]]), r"row 0, field 'add_edges', entry 0: expected \[id, relation, id\]"),
+    (bad("add_edges", to=[[30, "UNDER", 12]]), r"row 0: .*unknown relation"),
+    (bad("rem_edges", to=[[20, "ON", 12]]), r"row 0: .*no edge \(20, 'ON', 12\) to remove"),
+    (bad("rem_nodes", to=[20]), r"row 0, field 'rem_nodes': tasks that remove nodes"),
+    (bad("goal_add", to=[[99, "ON", 12]]), r"row 0: the goal names the id 99"),
+    (bad("goal_states", to=[[12, ["LOUD"]]]), r"row 0: .*'LOUD'"),
+    (bad("goal_add", to=[[30, "UNDER", 12]]), r"row 0: .*'UNDER'"),
+    (bad("goal_rem", to=None), r"row 0, field 'goal_rem': expected a list"),
+    ({"graph": {"nodes": [], "edges": []}}, r"TrimmedTestScene1_graph\.json: .*'character'"),
+    ({"graph": changed(GRAPH, "edges", 0, to=4)}, r"TrimmedTestScene1_graph\.json: .*edge 0"),
+    ({"programs": {"1_1": {**PROGRAM, "program": ["[WALK] <pear> (1.99)"]}}}, r"row 0: line 0 of the program"),
+    ({"programs": {"1_1": {**PROGRAM, "program": ["[FLY]"]}}}, r"row 0: line 0 of the program.*FLY"),
 )
 def test_a_bad_task_is_refused_when_it_is_built(tmp_path: Path, files: dict[str, Any], words: str) -> None:
     refuses(DataError, words, lambda: OfficialActivities(write(tmp_path, **files), "strict").by_id("s1/1_1", None))
 
 
-@pytest.mark.parametrize(
-    ("path", "to", "words"),
-    [
-        (("scene_1",), [], "field 'scene_1': expected an object of objects"),
-        (("scene_1", "Serve", "1_1", "vh_goal"), 3, r"task s1/1_1: expected \{'actions'"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "actions"), [7], "field 'actions', entry 0: expected a text"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "goal", 1, "state"), "LOUD", "entry 1, field 'state': expected one of"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "goal", 1, "id"), 1.5, "entry 1, field 'id': expected an id, got 1.5"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0, "relation_type"), "X", "entry 0, field 'relation_type'"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0, "to_id"), 99, "the goal names the id 99"),
-        (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0), 1, "entry 0: expected an object"),
-    ],
+@cases(
+    "path, to, words",
+    (("scene_1",), [], "field 'scene_1': expected an object of objects"),
+    (("scene_1", "Serve", "1_1", "vh_goal"), 3, r"task s1/1_1: expected \{'actions'"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "actions"), [7], "field 'actions', entry 0: expected a text"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "goal", 1, "state"), "LOUD", "entry 1, field 'state': expected one of"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "goal", 1, "id"), 1.5, "entry 1, field 'id': expected an id, got 1.5"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0, "relation_type"), "X", "entry 0, field 'relation_type'"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0, "to_id"), 99, "the goal names the id 99"),
+    (("scene_1", "Serve", "1_1", "vh_goal", "goal", 0), 1, "entry 0: expected an object"),
 )
 def test_bad_goals(tmp_path: Path, path: tuple[Any, ...], to: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):

@@ -8,6 +8,7 @@ import pytest
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.generated.families import FAMILIES
 from agentgym.virtualhome.player import VirtualHomePlayer, read_task
+from tests.cases import cases
 
 
 def test_every_sentence_is_understood() -> None:
@@ -21,14 +22,12 @@ def test_every_sentence_is_understood() -> None:
         assert all(name in env.episode.activity.lexicon.names.position for name in names)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "kind", "things"),
-    [
-        ("Put a 1, b 2 and pan 3 on desk 1.", "place", {"things": ["a 1", "b 2", "pan 3"], "target": ["desk 1"]}),
-        ("Switch fan 1 off, and plug fan 1 out.", "switch_off", {"devices": ["fan 1"], "plugs": ["fan 1"]}),
-        ("Put on hat 1 and scarf 1.", "dress", {"clothes": ["hat 1", "scarf 1"]}),
-        ("Do something else.", "", {}),
-    ],
+@cases(
+    "sentence, kind, things",
+    ("Put a 1, b 2 and pan 3 on desk 1.", "place", {"things": ["a 1", "b 2", "pan 3"], "target": ["desk 1"]}),
+    ("Switch fan 1 off, and plug fan 1 out.", "switch_off", {"devices": ["fan 1"], "plugs": ["fan 1"]}),
+    ("Put on hat 1 and scarf 1.", "dress", {"clothes": ["hat 1", "scarf 1"]}),
+    ("Do something else.", "", {}),
 )  # fmt: skip
 def test_sentences(sentence: str, kind: str, things: dict[str, list[str]]) -> None:
     assert read_task(f"Your task is to: {sentence}\n\nYou are in hall 1.") == (kind, things)

@@ -1,7 +1,5 @@
 """Rules of an episode as a whole, against a literal simulator on sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from random import Random

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.virtualhome.scene import ON, WIDTH, Node, Scene, members
 from tests.agentgym.virtualhome.micro_house import CHARACTER, CUP, EDGES, KITCHEN, KNIFE, NODES, TABLE, house
+from tests.cases import cases
 from tests.refusals import refuses
 
 GRAPH = {
@@ -55,22 +56,20 @@ def test_differences_are_the_graph_rebuilt() -> None:
     assert base.size == len(NODES)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "edges", "said"),
-    [
-        ([Node(1, "kitchen", "Rooms")], [], "exactly one node of the class 'character', got 0"),
-        ([*NODES, Node(99, "character", "")], [], "got 2"),
-        ([*NODES, Node(1, "cup", "")], [], "two nodes have the id 1"),
-        ([*NODES, Node(True, "cup", "")], [], "as the id of a node"),
-        ([*NODES, Node(-3, "cup", "")], [], "as the id of a node"),
-        ([*NODES, Node(99, "", "")], [], "class_name of node 99"),
-        ([*NODES, Node(99, "cup", "", ("GRABABLE",))], [], "did you mean 'GRABBABLE'"),
-        ([*NODES, Node(99, "cup", "", (), ("OPENED",))], [], "did you mean 'OPEN'"),
-        (NODES, [(1, "NEAR", 2)], "unknown relation"),
-        (NODES, [(1, "ON", 77)], "(1, 'ON', 77) has an id that no node has"),
-        (NODES, [([], "ON", 1)], "that no node has"),
-        ([*NODES, *(Node(100 + n, "cup", "") for n in range(5000))], [], "at most 5000 nodes"),
-    ],
+@cases(
+    "nodes, edges, said",
+    ([Node(1, "kitchen", "Rooms")], [], "exactly one node of the class 'character', got 0"),
+    ([*NODES, Node(99, "character", "")], [], "got 2"),
+    ([*NODES, Node(1, "cup", "")], [], "two nodes have the id 1"),
+    ([*NODES, Node(True, "cup", "")], [], "as the id of a node"),
+    ([*NODES, Node(-3, "cup", "")], [], "as the id of a node"),
+    ([*NODES, Node(99, "", "")], [], "class_name of node 99"),
+    ([*NODES, Node(99, "cup", "", ("GRABABLE",))], [], "did you mean 'GRABBABLE'"),
+    ([*NODES, Node(99, "cup", "", (), ("OPENED",))], [], "did you mean 'OPEN'"),
+    (NODES, [(1, "NEAR", 2)], "unknown relation"),
+    (NODES, [(1, "ON", 77)], "(1, 'ON', 77) has an id that no node has"),
+    (NODES, [([], "ON", 1)], "that no node has"),
+    ([*NODES, *(Node(100 + n, "cup", "") for n in range(5000))], [], "at most 5000 nodes"),
 )
 def test_graphs_that_cannot_be_played(nodes: list[Node], edges: list[Any], said: str) -> None:
     with pytest.raises(ValueError, match="Scene") as error:
@@ -78,28 +77,24 @@ def test_graphs_that_cannot_be_played(nodes: list[Node], edges: list[Any], said:
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"nodes": [Node(99, "character", "")]}, "second node of the class 'character'"),
-        ({"states": {77: ["OPEN"]}}, "id 77"),
-        ({"remove": [(CUP, "INSIDE", TABLE)]}, "no edge"),
-    ],
+@cases(
+    "arguments, said",
+    ({"nodes": [Node(99, "character", "")]}, "second node of the class 'character'"),
+    ({"states": {77: ["OPEN"]}}, "id 77"),
+    ({"remove": [(CUP, "INSIDE", TABLE)]}, "no edge"),
 )
 def test_differences_that_cannot_be(arguments: dict[str, Any], said: str) -> None:
     refuses(ValueError, said, lambda: house().changed(**arguments))
 
 
-@pytest.mark.parametrize(
-    ("graph", "said"),
-    [
-        ([], "expected a graph"),
-        ({"nodes": []}, "list of 'edges'"),
-        ({"nodes": [5], "edges": []}, "node 0 is not a node"),
-        ({"nodes": [{"id": 1}], "edges": []}, "node 0 is not a node"),
-        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": 1}]}, "edge 0 is not an edge"),
-        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": {}, "relation_type": "on", "to_id": 1}]}, "that no node has"),
-    ],
+@cases(
+    "graph, said",
+    ([], "expected a graph"),
+    ({"nodes": []}, "list of 'edges'"),
+    ({"nodes": [5], "edges": []}, "node 0 is not a node"),
+    ({"nodes": [{"id": 1}], "edges": []}, "node 0 is not a node"),
+    ({"nodes": GRAPH["nodes"], "edges": [{"from_id": 1}]}, "edge 0 is not an edge"),
+    ({"nodes": GRAPH["nodes"], "edges": [{"from_id": {}, "relation_type": "on", "to_id": 1}]}, "that no node has"),
 )
 def test_what_is_not_a_graph(graph: Any, said: str) -> None:
     refuses(ValueError, said, Scene.from_graph, graph)

@@ -1,7 +1,5 @@
 """The papers' protocol: names and episodes."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re
@@ -12,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World
@@ -34,6 +31,7 @@ from tests.agentgym.virtualhome.micro_house import (
     TABLE,
     house,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 ERROR_TEXT = "Observation: Error Input. Your input must contains 'Action: '"
@@ -50,15 +48,13 @@ def episode(
     repairs: tuple[str, ...] = ("find",),
     choose: Callable[[Sequence[int]], int] = min,
 ) -> SpaEpisode:
-    world = World(scene or house(), "head", repairs)
-    return SpaEpisode(world, reached, {} if objects is None else objects, choose)
+    return SpaEpisode(World(scene or house(), "head", repairs), reached, {} if objects is None else objects, choose)
 
 
 def test_what_is_shown() -> None:
     """All things of a class that is close and visible are shown, by class, wherever they are, and none twice."""
     twins = [Node(50, "cup", "", (), ("DIRTY",)), Node(51, "cup", "", (), ("CLEAN",))]
-    scene = Scene([*NODES, *twins], [*EDGES, (50, "INSIDE", BEDROOM), (51, "INSIDE", BEDROOM)])
-    played = episode(scene)
+    played = episode(Scene([*NODES, *twins], [*EDGES, (50, "INSIDE", BEDROOM), (51, "INSIDE", BEDROOM)]))
     assert played.play("walk to table").observation == "Observation: hair, table is DIRTY. "
     turn = played.play("find cup")
     assert (turn.kind, turn.line) == (OK, "[FIND] <cup> (6)")
@@ -95,8 +91,7 @@ def test_what_is_not_done_and_what_the_original_breaks_on() -> None:
         assert (turn.kind, turn.observation) == (ERROR, ERROR_TEXT), reply
     assert episode(repairs=()).play("find sofa").kind == ERROR
     assert episode().play("take off clothes shirt").kind == ERROR
-    nowhere = Scene(NODES, [edge for edge in EDGES if edge[0] != CHARACTER])
-    assert episode(nowhere).play("turn to cup").kind == ERROR
+    assert episode(Scene(NODES, [edge for edge in EDGES if edge[0] != CHARACTER])).play("turn to cup").kind == ERROR
     assert episode().play("walk to sofa2").line == "sofa2 isn't available in the environment."
     assert episode(objects={"sofa2": 15}).play("look at sofa2").line == "[LOOKAT] <sofa15> (15)"
 
@@ -194,8 +189,7 @@ def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
         f"{basket}, washing_machine is CLEAN and CLOSED and OFF and PLUGGED_IN, {on}",
         f"{basket}, washing_machine is CLEAN and CLOSED and ON and PLUGGED_IN, {on}",
     ]
-    lines = official_houses.lines_of("475_1")
-    for line, observation in zip(lines, said, strict=True):
+    for line, observation in zip(official_houses.lines_of("475_1"), said, strict=True):
         action, *things = line.replace("[", "").replace("]", "").split(" <")
         words = TEMPLATES[action].format(*[thing.partition(">")[0].replace("_", " ") for thing in things])
         turn = played.reply(f"Thought: next.\nAction: {words.capitalize()}")
@@ -330,41 +324,37 @@ def test_what_is_said_by_template_is_that_action(action: str) -> None:
     assert open_line(f"Step 1: {said.upper()} ") == " ".join([f"[{action}]", *things])
 
 
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        ("walk to  sink", "[WALK] <_sink> (1)"),
-        ("put a on b on c", "[PUTBACK] <a> (1) <b_on_c> (1)"),
-        ("put a in b on c", "[PUT] <a_in_b_on_c> (1)"),  # on and in: two actions
-        ("put back cup on table", "[PUT] <back_cup_on_table> (1)"),
-        ("Put Off coat", "[PUT] <Off> (1) <coat> (1)"),
-        ("release cup", "[RELEASE] <cup> (1)"),
-        ("release", "[RELEASE]"),
-        ("fly", "[FLY]"),
-        ("look around", "[LOOK] <around> (1)"),
-        ("Go to The Fridge", "[GO] <to_The_Fridge> (1)"),
-        ("a:", EMPTY),
-        (":", EMPTY),
-        ("", None),
-        (" \n", None),
-        ("walk to " + "x" * 1000, EMPTY),
-    ],
+@cases(
+    "said, line",
+    ("walk to  sink", "[WALK] <_sink> (1)"),
+    ("put a on b on c", "[PUTBACK] <a> (1) <b_on_c> (1)"),
+    ("put a in b on c", "[PUT] <a_in_b_on_c> (1)"),  # on and in: two actions
+    ("put back cup on table", "[PUT] <back_cup_on_table> (1)"),
+    ("Put Off coat", "[PUT] <Off> (1) <coat> (1)"),
+    ("release cup", "[RELEASE] <cup> (1)"),
+    ("release", "[RELEASE]"),
+    ("fly", "[FLY]"),
+    ("look around", "[LOOK] <around> (1)"),
+    ("Go to The Fridge", "[GO] <to_The_Fridge> (1)"),
+    ("a:", EMPTY),
+    (":", EMPTY),
+    ("", None),
+    (" \n", None),
+    ("walk to " + "x" * 1000, EMPTY),
 )
 def test_what_is_said_otherwise(said: str, line: str | None) -> None:
     assert open_line(said) == line
 
 
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [
-        ("Thought: cold.\nAction: Grab jacket\n", "Grab jacket"),
-        ("Action:sit on sofa", "sit on sofa"),
-        ("Action:  sit", " sit"),
-        ("Action: sit\nAction: stand up", "sit\nAction: stand up"),
-        ("Action: ", ""),
-        ("I think so.", None),
-        ("action: sit", None),
-    ],
+@cases(
+    "reply, action",
+    ("Thought: cold.\nAction: Grab jacket\n", "Grab jacket"),
+    ("Action:sit on sofa", "sit on sofa"),
+    ("Action:  sit", " sit"),
+    ("Action: sit\nAction: stand up", "sit\nAction: stand up"),
+    ("Action: ", ""),
+    ("I think so.", None),
+    ("action: sit", None),
 )
 def test_the_action_of_a_reply(reply: str, action: str | None) -> None:
     assert action_of(reply) == action

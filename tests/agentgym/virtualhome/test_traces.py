@@ -25,7 +25,6 @@ EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 45
 def replay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> str:
     """What the checker says of a file of episodes in its last line."""
     spec = importlib.util.spec_from_file_location("replay_check", find("replay_check.py"))
-    assert spec is not None
     assert spec.loader is not None
     checker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checker)

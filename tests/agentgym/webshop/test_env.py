@@ -1,7 +1,5 @@
 """The environment, alone and as a vector, and against episodes of the original shop."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections import Counter
@@ -14,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES, Info
 from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
 from agentgym.webshop.generated.generator import generate
@@ -24,6 +21,7 @@ from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.official_files import write_files
 from tests.agentgym.webshop.oracles import FOLDER, find, rows
 from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
 
@@ -148,8 +146,7 @@ def test_adverts_change_texts_but_nothing_else() -> None:
         assert (second, noisy_info) == third
         assert len(first) < len(second)
         views.add(second)
-        saved = pickle.loads(pickle.dumps(noisy.snapshot()))
-        assert noisy.restore(saved)[0] == second
+        assert noisy.restore(pickle.loads(pickle.dumps(noisy.snapshot())))[0] == second
         if info["won"]:
             break
         shown = [(step[0], step[4]) for step in (env.step(info["expert_action"]) for env in (plain, noisy, same))]
@@ -206,53 +203,60 @@ def test_odd_commands(command: str) -> None:
     assert info["is_action_valid"] == command.startswith("search")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"goals": "humane"}, "did you mean 'human'"),
-        ({"goals": "human"}, "needs the official files"),
-        ({"split_by": "shop"}, "unknown split_by 'shop'; known: 'goal', 'product'"),
-        ({"observation_mode": "rich"}, "did you mean 'text_rich'"),
-        ({"search": "google"}, "unknown search 'google'"),
-        ({"noun_tagger": "wrods"}, "did you mean 'words'"),
-        ({"reward": "ten"}, "reward must be a finite number or None"),
-        ({"reward": float("nan")}, "reward must be a finite number or None"),
-        ({"repairs": "option"}, "did you mean 'options'"),
-        ({"noise": (2, 0)}, "probability"),
-        ({"noise": 0.5}, "noise must be two probabilities"),
-        ({"num_products": 0}, "num_products must be an integer of at least 1"),
-        ({"price_seed": -1}, "price_seed must be"),
-        ({"product_seed": 1.5}, "product_seed must be"),
-        ({"data": "/no/such/folder"}, "neither a folder nor"),
-        ({"data": 7}, "data must be a folder"),
-        ({"prices": 7}, "prices must be a file"),
-    ],
+@cases(
+    "arguments, message",
+    ({"goals": "humane"}, "did you mean 'human'"),
+    ({"goals": "human"}, "needs the official files"),
+    ({"split_by": "shop"}, "unknown split_by 'shop'; known: 'goal', 'product'"),
+    ({"observation_mode": "rich"}, "did you mean 'text_rich'"),
+    ({"search": "google"}, "unknown search 'google'"),
+    ({"noun_tagger": "wrods"}, "did you mean 'words'"),
+    ({"reward": "ten"}, "reward must be a finite number or None"),
+    ({"reward": float("nan")}, "reward must be a finite number or None"),
+    ({"repairs": "option"}, "did you mean 'options'"),
+    ({"noise": (2, 0)}, "probability"),
+    ({"noise": 0.5}, "noise must be two probabilities"),
+    ({"num_products": 0}, "num_products must be an integer of at least 1"),
+    ({"price_seed": -1}, "price_seed must be"),
+    ({"product_seed": 1.5}, "product_seed must be"),
+    ({"data": "/no/such/folder"}, "neither a folder nor"),
+    ({"data": 7}, "data must be a folder"),
+    ({"prices": 7}, "prices must be a file"),
 )
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, WebShopEnv, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"task_id": "human/1"}, "unknown task_id 'human/1': this shop has 'synthetic/0'"),
-        ({"task_id": "synthetic/01"}, "unknown task_id"),
-        ({"task_id": "synthetic/²"}, "unknown task_id"),
-        ({"task_id": "synthetic/99999999"}, "unknown task_id"),
-        ({"task_id": "synthetic/0", "split": "train"}, "does not belong to split 'train'"),
-    ],
+@cases(
+    "options, message",
+    ({"task_id": "human/1"}, "unknown task_id 'human/1': this shop has 'synthetic/0'"),
+    ({"task_id": "synthetic/01"}, "unknown task_id"),
+    ({"task_id": "synthetic/²"}, "unknown task_id"),
+    ({"task_id": "synthetic/99999999"}, "unknown task_id"),
+    ({"task_id": "synthetic/0", "split": "train"}, "does not belong to split 'train'"),
 )
 def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
-def test_splits_of_the_generated_shop() -> None:
+def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None:
     env = WebShopEnv()
     counts = {split: env.num_tasks(split) for split in ("all", "train", "validation", "test")}
     assert counts["all"] == counts["train"] + counts["validation"] + counts["test"]
     assert (counts["validation"], counts["test"]) == (1000, 500)
     _, info = env.reset(options={"split": "validation", "index": 7})
     assert info["task_id"] == "synthetic/507"
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
+    assert {goal.price_upper for goal in WebShopEnv(num_products=20, prices=path).tasks.goals} <= {30.0, 40.0, 50.0}
+    goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
+    limits = [[goal.price_upper for goal in each] for each in goals]
+    assert limits[0] != limits[1]
+    assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
+    envs: Any = gym.make_vec(ID, 3)
+    other = WebShopEnv(observation_mode="url")
+    assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
+    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: Path) -> None:
@@ -261,24 +265,6 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert list(read.tasks.shop.catalogue) == list(given_.tasks.shop.catalogue)
     assert list(read.tasks.goals) == list(given_.tasks.goals)
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
-
-
-def test_limits_follow_prices_and_their_seed(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
-    env = WebShopEnv(num_products=20, prices=path)
-    assert {goal.price_upper for goal in env.tasks.goals} <= {30.0, 40.0, 50.0}
-    goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
-    limits = [[goal.price_upper for goal in each] for each in goals]
-    assert limits[0] != limits[1]
-    assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
-
-
-def test_environments_share_the_shop_and_one_by_hand_cannot_be_pickled() -> None:
-    envs: Any = gym.make_vec(ID, 3)
-    other = WebShopEnv(observation_mode="url")
-    assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
-    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def shouted(title: str) -> tuple[str, ...]:
@@ -353,8 +339,7 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
     tasks = WebShopEnv(**arguments()).tasks
     seen: Counter[str] = Counter()
     for episode in episodes:
-        index = episode["goal_index"]
-        session = Session(tasks.shop, tasks.goals[index], "SESSION")
+        session = Session(tasks.shop, tasks.goals[episode["goal_index"]], "SESSION")
         for row in episode["steps"]:
             valid = row["action"] is not None and session.play(row["action"])
             if "error" in row:  # the original stops here
@@ -374,12 +359,10 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
             assert done == row["done"]
             assert (session.purchase.score if done and session.purchase else 0.0) == pytest.approx(row["reward"], abs=0)
             if "reward_info" in row:
-                assert session.purchase is not None
                 assert session.purchase.parts == pytest.approx(row["reward_info"], abs=1e-12)
                 seen["purchase"] += 1
             seen[session.page.kind] += 1
-    assert seen["error"] == 12
-    assert seen["purchase"] == 86
+    assert (seen["error"], seen["purchase"]) == (12, 86)
     assert min(seen[kind] for kind in ("index", "results", "item", "sub", "done")) > 80
 
 
@@ -392,8 +375,7 @@ def test_every_recorded_episode_in_the_environment(episodes: list[Episode], mode
         first, *played = episode["steps"]
         index = episode["goal_index"]
         observation, info = env.reset(options={"split": "all", "index": index})
-        assert info["task_id"] == f"synthetic/{index}"
-        assert info["instruction"] == episode["instruction"]
+        assert (info["task_id"], info["instruction"]) == (f"synthetic/{index}", episode["instruction"])
         assert observation.replace(f":3000/{index}", ":3000/SESSION") == first[column]
         assert info["has_search_bar"]
         for row in played:

@@ -1,13 +1,10 @@
 """Scripted shoppers: the one who knows the goal always succeeds, the one who reads comes close and knows nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.webshop.catalogue import Product, read_tag
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished

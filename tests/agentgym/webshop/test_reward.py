@@ -1,7 +1,5 @@
 """What a purchase is worth, and the nouns that it is judged by."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from difflib import SequenceMatcher
@@ -15,6 +13,7 @@ from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
+from tests.cases import cases
 from tests.refusals import refuses
 
 PRODUCT = Product(
@@ -61,8 +60,7 @@ def test_all_recorded_purchases_score_as_in_the_original():
 
 
 def test_scores_and_their_parts_by_hand() -> None:
-    shop = MemoryCatalogue([PRODUCT])
-    grader = Grader(shop, np.array([20.0]), words)
+    grader = Grader(MemoryCatalogue([PRODUCT]), np.array([20.0]), words)
     wanted = goal(options=(("size", "small"), ("color", "red")))
     assert grader(0, {"size": "small", "color": "red"}, wanted) == bought(("small", "red"), options=wanted.options)
     assert grader(0, {"size": "small", "color": "red"}, wanted).score == 1.0
@@ -70,19 +68,17 @@ def test_scores_and_their_parts_by_hand() -> None:
     assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "path", "r_type", "title"),
-    [
-        ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
-        ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
-        ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
-        ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
-        ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
-        ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
-        ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
-        ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
-        ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
-    ],
+@cases(
+    "name, query, path, r_type, title",
+    ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
+    ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
+    ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
+    ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
+    ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
+    ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
+    ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
+    ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
+    ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
 )
 def test_kinds_of_products(name, query, path, r_type, title):
     match = compare(PRODUCT, goal(name=name, query=query, product_category=path), words)
@@ -96,13 +92,11 @@ def test_attributes_and_options_are_compared_as_in_the_original() -> None:
     assert bought(("small",), options=(("size", "x-small"),)).score == 1.0  # "small" is among size, x, small
     assert bought(("size",), options=(("size", "x-small"),)).score == 1.0
     assert bought(("dark red",), options=("red wine",)).score == 2 / 3  # "dark" is not like "red"
-    assert reduced("dark red") == "dark"
-    assert reduced("red wine") == "red"
+    assert (reduced("dark red"), reduced("red wine")) == ("dark", "red")
     wish = ("color", "r.brown2070")
     assert reduced(wish) == "('color', 'r.brown2070')"
     assert bought(("r.brown2070",), options=(wish,)).score == 2 / 3
-    assert list(COLOURS) == sorted(COLOURS)
-    assert len(COLOURS) == 102
+    assert (list(COLOURS), len(COLOURS)) == (sorted(COLOURS), 102)
     assert [reduced(value) for value in ("washed", "stand", "layered", "x-small")] == ["ash", "tan", "red", "x-small"]
     assert reduced(("red", "x")) == reduced(("size", "red")) == "red"
 

@@ -14,8 +14,7 @@ from tests.refusals import refuses
 
 
 def assert_equal(stored: store.StoredCatalogue, memory: MemoryCatalogue) -> None:
-    assert len(stored) == len(memory)
-    assert list(stored) == list(memory)
+    assert (len(stored), list(stored)) == (len(memory), list(memory))
     assert [stored[i] for i in (0, len(memory) - 1)] == [memory[0], memory[len(memory) - 1]]
     for position, each in enumerate(memory):
         assert stored.find(each.asin) == position

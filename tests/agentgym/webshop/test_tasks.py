@@ -20,6 +20,7 @@ from agentgym.webshop.official.files import read_human, read_record
 from agentgym.webshop.tasks import Tasks, split_goals
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -70,8 +71,7 @@ def test_recorded_prices_and_goals_are_drawn_with_the_recorded_seed() -> None:
     prices = draw_prices(catalogue(), rng)
     assert np.array_equal(prices, known_prices(catalogue(), record.prices))
     goals = SyntheticGoals(catalogue(), prices, rng)
-    assert len(goals) == 6910
-    assert len(set(goals.products.tolist())) == 415
+    assert (len(goals), len(set(goals.products.tolist()))) == (6910, 415)
     assert record.goals is not None
     assert list(goals) == list(record.goals)
     assert sum(goal.price_upper == NO_LIMIT for goal in goals) == 15
@@ -119,7 +119,7 @@ def test_limits_and_records_must_fit(tmp_path: Path) -> None:
         GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
 
 
-def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_original_s_ranges_and_how_many_goals_a_shop_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two products with twelve ways to choose each are 24 goals."""
     groups = (("size", ("s", "m", "l")), ("color", ("red", "tan", "blue", "teal")))
     products = MemoryCatalogue([product("B1", "socks", groups), product("B2", "hats", groups)])
@@ -127,9 +127,6 @@ def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr("agentgym.webshop.goals.MOST_GOALS", most)
         with contextlib.nullcontext() if most == 24 else pytest.raises(ValueError, match="more than 23 combinations"):
             assert len(SyntheticGoals(products, np.array([1.0, 1.0]), random.Random(0))) == 24
-
-
-def test_the_original_s_ranges() -> None:
     found = split_goals(np.zeros(6910, np.int32), "goal")
     assert [(each[0], each[-1]) for each in (found["test"], found["validation"], found["train"])] == [
         (0, 499), (500, 1499), (1500, 6909),
@@ -177,8 +174,7 @@ def test_a_purchase_does_the_task_that_asks_for_it_if_any() -> None:
     assert nothing == Wish(0, ())
     assert tasks.goal(nothing).instruction.startswith("find me warm socks, and price lower")
     tasks = wishes()
-    assert tasks.bought(2, {}, 0) is None
-    assert tasks.bought(0, {"size": "xl"}, 0) is None
+    assert (tasks.bought(2, {}, 0), tasks.bought(0, {"size": "xl"}, 0)) == (None, None)
     # the request names an attribute that the reward does not find in its own product
     odd = tasks_of(
         product("B1", "Hat", instruction_attributes=("made of glass",), attributes=(), bullets=(), description="")
@@ -214,18 +210,16 @@ def test_a_wish_has_one_id_which_is_taken_back() -> None:
         tasks.by_id('synthetic/B1{"size": "m"}', None)
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        ("B1{nonsense}", "its options are no JSON object"),
-        ("B1" + "{" * 20_000 + "}", "its options are no JSON object"),
-        ('B1{"size":3}', "expected '<kind>/<asin>"),
-        ("B9{}", "expected '<kind>/<asin>"),
-        ("}", "its options are no JSON object"),
-        ('B1{"size":"xl"}', "has no option 'size' with the value 'xl'"),
-        ('B1{"brand":"x"}', "has no option 'brand'"),
-        ("G1{}", "no goal asks for G1"),
-    ],
+@cases(
+    "number, message",
+    ("B1{nonsense}", "its options are no JSON object"),
+    ("B1" + "{" * 20_000 + "}", "its options are no JSON object"),
+    ('B1{"size":3}', "expected '<kind>/<asin>"),
+    ("B9{}", "expected '<kind>/<asin>"),
+    ("}", "its options are no JSON object"),
+    ('B1{"size":"xl"}', "has no option 'size' with the value 'xl'"),
+    ('B1{"brand":"x"}', "has no option 'brand'"),
+    ("G1{}", "no goal asks for G1"),
     ids=lambda value: value[:20],
 )
 def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:
@@ -236,7 +230,6 @@ def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:
 
 def test_requests_of_people_are_not_made_up() -> None:
     tasks = wishes()
-    goals = GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human")
-    given = Tasks(tasks.shop, goals, "goal", False)
+    given = Tasks(tasks.shop, GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human"), "goal", False)
     refuses(TypeError, "human goals from people or a record", given.bought, 0, {}, 0)
     refuses(ValueError, r"unknown task_id 'human/B1{}': human goals", given.by_id, "human/B1{}", None)

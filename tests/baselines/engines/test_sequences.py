@@ -51,16 +51,13 @@ def test_sequences_by_hand() -> None:
     assert [(one.rows, one.trajectory) for one in sequences] == [((0,), 0), ((1,), 1)]
     table = _table([CONTINUES, FIRST], [0, 0], [1, 0])
     (one,) = token_sequences(table, np.array([-1.0, 2.0]))
-    assert one.rows == (1, 0)
-    assert one.advantages == (2.0, 2.0, 0.0, 0.0, -1.0)
+    assert (one.rows, one.advantages) == ((1, 0), (2.0, 2.0, 0.0, 0.0, -1.0))
 
 
 def test_steps_that_are_context_silent_or_per_token() -> None:
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([np.nan, -1.0]))
-    assert one.completion_ids == (3, 4, 9, 9, 5)
-    assert one.mask == (False, False, False, False, True)
-    assert one.logprobs == (0.0, 0.0, 0.0, 0.0, -0.3)
-    assert one.advantages == (0.0, 0.0, 0.0, 0.0, -1.0)
+    assert (one.completion_ids, one.mask) == ((3, 4, 9, 9, 5), (False, False, False, False, True))
+    assert (one.logprobs, one.advantages) == ((0.0, 0.0, 0.0, 0.0, -0.3), (0.0, 0.0, 0.0, 0.0, -1.0))
     assert token_sequences(_table([FIRST], [0], [0]), np.array([np.nan])) == []
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([0.0, -1.0]))
     assert (one.mask, one.logprobs) == ((True, True, False, False, True), (-0.1, -0.2, 0.0, 0.0, -0.3))
@@ -178,8 +175,7 @@ def test_credit_comes_back_to_tokens() -> None:
 
 
 def test_a_method_gives_the_same_numbers_as_on_the_houses_table() -> None:
-    whole = StepTable.concatenate(TABLES)
-    expected = reinforce_plus_plus(whole, gamma=0.9)
+    expected = reinforce_plus_plus(StepTable.concatenate(TABLES), gamma=0.9)
     _, advantages, _ = credited(ROWS[::-1], lambda table: reinforce_plus_plus(table, gamma=0.9))
     last, second, first = advantages
     found = [first[0], first[3], second[0], last[0]]

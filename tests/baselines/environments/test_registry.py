@@ -78,8 +78,7 @@ def test_the_policy_of_households_can_write_whatever_its_expert_says(row, most_t
 
 def test_a_whole_split_is_played_kind_by_kind(tmp_path):
     found, row = choose_panel("alfworld/valid_seen", {"num_games": 36})
-    player = find_player("explorer", row, found.arguments, Sampling(), tmp_path)
-    played = play_panel(found, player, tmp_path).summary
+    played = play_panel(found, find_player("explorer", row, found.arguments, Sampling(), tmp_path), tmp_path).summary
     assert set(played.kinds) == set(ALFWORLD.kind_names)
     assert played.success.mean > 0.8
 

@@ -1,7 +1,5 @@
 """The tiny policy of SOTOPIA's meetings knows every word, and its commands are short."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -14,8 +12,7 @@ from tests.agentgym.sotopia.support import play
 
 
 def test_no_word_of_a_meeting_is_spelled_out() -> None:
-    tiny = pytest.importorskip("policies.tiny")
-    tokenizer = tiny.tiny_tokenizer(SOTOPIA.words(), pieces=SOTOPIA.pieces)
+    tokenizer = pytest.importorskip("policies.tiny").tiny_tokenizer(SOTOPIA.words(), pieces=SOTOPIA.pieces)
     for index in range(30):
         dialogue = play(generate("schedule", 0, index), make_player("negotiator"), make_player("rules"))
         texts = [dialogue.text.partition("Conversation Starts:")[2]]

@@ -1,7 +1,5 @@
 """Learning settings of Telecom: what the trainee does, and what a clone is shown."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentgym.telecom.env import TelecomEnv

@@ -43,30 +43,21 @@ def steps():
     return [(prompt, advice) for prompt, advice in found if advice]
 
 
-def test_no_word_of_a_prompt_or_a_command_is_spelled(tokenizer, steps):
+def test_words_of_prompts_and_commands_are_few_tokens_and_read_back(tokenizer, steps):
     assert len(steps) > 200
     for prompt, advice in steps:
         for text in (prompt, advice):
             # Numbers below ten are words of one character.
             tokens = tokenizer.tokenize(whole(text))
             assert not [token for token in tokens if token in LETTERS - set("123456789")], (text, tokens)
-
-
-def test_prompts_are_short_and_commands_fit_into_a_reply(tokenizer, steps):
     lengths = [len(tokenizer(prompt)["input_ids"]) for prompt, _ in steps]
     assert max(lengths) < 220
     assert sum(lengths) / len(lengths) < 100
     # the command, the tag that closes it, and nothing more
     longest = max(len(tokenizer(f"{advice}</action>")["input_ids"]) for _, advice in steps)
     assert longest <= WEBSHOP.setup.policy["max_new_tokens"]
-
-
-def test_a_command_reads_back_as_it_was_written(tokenizer, steps):
     for _, advice in steps:
         assert tokenizer.decode(tokenizer(advice)["input_ids"]) == advice
-
-
-def test_attributes_and_buttons_are_one_token_each_and_a_product_two(tokenizer):
     assert tokenizer.tokenize("click[b000001234]") == ["click[b00000", "12", "34", "]"]
     assert tokenizer.tokenize("search[Odor Resistant sandals]") == ["search[", "odor resistant", " ", "sandals", "]"]
     assert tokenizer.tokenize("click[buy now]") == ["click[buy now]"]

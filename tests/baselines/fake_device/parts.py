@@ -8,8 +8,6 @@ host and results whose size the device alone knows. Copies to the device are not
 are marked as non-blocking.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import json

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
@@ -25,6 +24,7 @@ from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.tiny import tiny_policy
 from tests.baselines.corridor_learning import CONFIG, babbling_policy
 from tests.baselines.imitation.corridor_setting import a_round, learn_word, losing_policy, seen, setting
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser
 
@@ -70,7 +70,7 @@ def test_cloning_learns_the_demonstrations():
     assert calls[-1][0] == calls[-1][1] == len(calls) == 30 * -(-result.rows // 32)
 
 
-def test_cloning_ends_when_it_is_enough():
+def test_cloning_ends_when_it_is_enough_and_repeats_itself():
     policy, asked = student(), []
 
     def enough(done):
@@ -81,9 +81,6 @@ def test_cloning_ends_when_it_is_enough():
     assert asked == [1, 2, 3, 4, 5]
     assert [entry["epoch"] for entry in result.history] == [1]
     assert 0 < result.history[-1]["loss"] < 10  # the mean over the tokens that were read, in nats
-
-
-def test_cloning_repeats_itself_and_leaves_the_global_generator_alone():
     results, weights = [], []
     for _ in range(2):
         policy = student()
@@ -112,11 +109,9 @@ def test_learning_rates_losses_and_divergence() -> None:
     # 4 warm-up updates, then 8 more: half way down at update 8.
     assert [_schedule(step, 4, 12) for step in (0, 1, 3, 4, 8)] == pytest.approx([0.25, 0.5, 1.0, 1.0, 0.5])
     # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
-    assert _schedule(11, 4, 12) == pytest.approx(0.03806, abs=1e-5)
-    assert _schedule(0, 0, 1) == 1.0
+    assert (_schedule(11, 4, 12), _schedule(0, 0, 1)) == (pytest.approx(0.03806, abs=1e-5), 1.0)
     policy = student()
-    weight = next(policy.model.parameters())
-    weight.register_hook(lambda gradient: gradient * float("nan"))
+    next(policy.model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
     with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
         clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
     assert all(value.isfinite().all() for value in policy.model.parameters())
@@ -129,8 +124,7 @@ def test_micro_batches_change_memory_and_nothing_else():
         arguments = {"epochs": 1, "seed": 0, "batch_size": 8, "weight_decay": 0.0, "microbatch_rows": rows}
         history = clone(policy, environments(expert=True), TASKS[:4], **arguments).history
         found.append((history[0]["loss"], history[0]["accuracy"], policy.model.state_dict()))
-    assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
-    assert found[0][1] == found[1][1]
+    assert (found[0][0], found[0][1]) == (pytest.approx(found[1][0], abs=1e-5), found[1][1])
     for name, tensor in found[0][2].items():
         assert torch.allclose(tensor, found[1][2][name], atol=1e-4), name
 
@@ -210,8 +204,7 @@ def test_relabelled_steps_are_learned() -> None:
 def test_cloning_is_imitating_demonstrations():
     cloned, imitated = student(), student()
     one = clone(cloned, environments(expert=True), TASKS[:4], epochs=2, seed=3)
-    rows = demonstrations(imitated, environments(expert=True), TASKS[:4], seed=3)
-    other = imitate(imitated, rows, epochs=2, seed=3)
+    other = imitate(imitated, demonstrations(imitated, environments(expert=True), TASKS[:4], seed=3), epochs=2, seed=3)
     assert [entry["loss"] for entry in one.history] == [entry["loss"] for entry in other.history]
     assert one.collect_seconds > other.collect_seconds == 0.0
 
@@ -290,7 +283,7 @@ class _Unlearning(Imitation):
         return {"start": _right(part.start), "now": _right(part.policy)}
 
 
-def test_the_start_is_what_an_adapter_had_learned_by_then():
+def test_clones_and_continuations_are_of_what_an_adapter_had_learned_by_then():
     policy = adapted()
     learn_word(policy, "right")
     begun = _right(policy)
@@ -298,9 +291,6 @@ def test_the_start_is_what_an_adapter_had_learned_by_then():
     row = train_in_rounds(policy, _Unlearning("unlearning"), setting())[-1]
     assert row["start"] == pytest.approx(begun, abs=1e-5)
     assert row["now"] < 0.5
-
-
-def test_continuations_are_played_by_what_an_adapter_had_learned_by_then():
     policy = adapted()
     start = _right(policy)
     train_in_rounds(policy, method("ipr:continuations=2:rounds=2:threshold=0:batch_size=4"), setting())
@@ -323,8 +313,7 @@ def _right(policy):
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(name, tmp_path):
     whole, policy = babbling_policy(), babbling_policy()
     expected = train_in_rounds(whole, method(name), setting())
-    first = dataclasses.replace(method(name), rounds=1)
-    train_in_rounds(policy, first, setting(), folder=tmp_path)
+    train_in_rounds(policy, dataclasses.replace(method(name), rounds=1), setting(), folder=tmp_path)
     fresh = babbling_policy()
     rows = train_in_rounds(fresh, method(name), setting(), folder=tmp_path)
     drop = {"seconds"}
@@ -336,16 +325,14 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(name, tmp_path):
         train_in_rounds(babbling_policy(), method("sft"), setting(), folder=tmp_path)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "sft:epochs=1",
-        "rft:samples=2:epochs=1",
-        "dpo:samples=2",
-        "eto:rounds=1:epochs=1",
-        "ipr:rounds=1:continuations=1:episodes=2:epochs=1",
-        "spear:rounds=2:buffer=8:ramp=1",
-    ],
+    "sft:epochs=1",
+    "rft:samples=2:epochs=1",
+    "dpo:samples=2",
+    "eto:rounds=1:epochs=1",
+    "ipr:rounds=1:continuations=1:episodes=2:epochs=1",
+    "spear:rounds=2:buffer=8:ramp=1",
 )
 def test_failed_episodes_are_data_of_what_they_did(name):
     found = []

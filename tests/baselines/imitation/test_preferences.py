@@ -20,6 +20,7 @@ from baselines.losses import preference
 from baselines.update import update
 from tests.baselines.corridor_learning import TASKS, babbling_policy
 from tests.baselines.imitation.corridor_setting import a_round, losing_policy, seen
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -128,12 +129,10 @@ def test_bad_numbers_and_empty_sides_are_refused() -> None:
         refuses(ValueError, next(iter(wrong)), episode_preferences, episodes, **wrong)
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
-    [
-        {"epochs": 0}, {"batch_size": 0}, {"microbatch_rows": 0}, {"learning_rate": 0.0}, {"warmup": -1},
-        {"learning_rate": math.nan}, {"learning_rate": math.inf},
-    ],
+    {"epochs": 0}, {"batch_size": 0}, {"microbatch_rows": 0}, {"learning_rate": 0.0}, {"warmup": -1},
+    {"learning_rate": math.nan}, {"learning_rate": math.inf},
     ids=str,
 )  # fmt: skip
 def test_numbers_are_looked_at_before_anything_is_scored(wrong):
@@ -182,24 +181,22 @@ def way(actions, won):
     return dataclasses.replace(shown(actions).episode, won=won)
 
 
-@pytest.mark.parametrize(
-    ("span", "own", "won", "values", "better"),
-    [
-        ("rest", "lll", False, (1.0, 0.4), "bc"),  # .6 is more than .5
-        ("rest", "lll", False, (0.9, 0.4), None),  # .5 is not
-        ("rest", "lll", True, (1.0, 0.0), None),  # the policy's way on won: its rest is no worse
-        ("step", "lll", True, (1.0, 0.0), "b"),
-        ("rest", "l", True, (0.0, 1.0), "l"),  # the other way round, and shorter
-        ("rest", "lll", True, (0.0, 1.0), None),  # longer than the expert's
-        ("rest", "l", False, (0.0, 1.0), None),  # lost
-    ],
+@cases(
+    "span, own, won, values, better",
+    ("rest", "lll", False, (1.0, 0.4), "bc"),  # .6 is more than .5
+    ("rest", "lll", False, (0.9, 0.4), None),  # .5 is not
+    ("rest", "lll", True, (1.0, 0.0), None),  # the policy's way on won: its rest is no worse
+    ("step", "lll", True, (1.0, 0.0), "b"),
+    ("rest", "l", True, (0.0, 1.0), "l"),  # the other way round, and shorter
+    ("rest", "lll", True, (0.0, 1.0), None),  # longer than the expert's
+    ("rest", "l", False, (0.0, 1.0), None),  # lost
 )
 def test_a_step_pair_needs_a_gap_between_the_values(span, own, won, values, better):
     found = IPR(span=span, threshold=0.5).pair(shown("abc", t=1), way(own, won), *values)
     assert (None if found is None else "".join(reply.text for reply in found.better)) == better
 
 
-def test_values_are_shares_of_continuations_that_won():
+def test_values_are_shares_of_continuations_that_won_and_the_buffer_forgets_what_is_old():
     # Right from cell 3 wins at once, whoever continues; left leads to cell 2.
     policy = babbling_policy()
     part = a_round(policy)
@@ -209,14 +206,9 @@ def test_values_are_shares_of_continuations_that_won():
     ((expert, other),) = IPR(continuations=8)._values(part, [(last, own)])
     assert expert == 1.0
     assert 0.0 <= other < 1.0
-
-
-def test_the_buffer_forgets_what_is_old():
-    policy = babbling_policy()
-    part = a_round(policy)
+    part = a_round(babbling_policy())
     SPEAR(buffer=10_000).learn(part)
-    held = len(part.state["kept"])
-    assert held > 0
+    assert len(part.state["kept"]) > 0
     later = dataclasses.replace(part, number=9)
     SPEAR(buffer=10_000, tolerance=5).learn(later)
     assert {step[-1] for step in later.state["kept"]} <= {9}

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.dialogue import NONE, Act, Player, write
 from agentgym.rollout import collect
 from agentgym.sotopia.env import SotopiaEnv
@@ -23,6 +22,7 @@ from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy, tagged
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.vine import vine
@@ -59,8 +59,7 @@ def test_every_selection_chooses_rows(words: str) -> None:
     assert table.n_trajectories > 3 * CONFIG.group_size
     if words.endswith("2"):
         episodes = episodes_of(table, COUNT)
-        most = np.minimum(np.diff(episodes.offsets), 2).sum()
-        assert table.n_trajectories == episodes.n_trajectories + 2 * most
+        assert table.n_trajectories == episodes.n_trajectories + 2 * np.minimum(np.diff(episodes.offsets), 2).sum()
 
 
 @pytest.mark.parametrize("words", ["entrpy 2", "every", "every 0", "every -1", "random two", "every 2 3", ""])
@@ -103,8 +102,7 @@ def test_a_recipe_with_branches_collects_trains_and_reports_its_episodes(name: s
 
 def test_what_is_only_estimated_from_is_not_trained_on() -> None:
     table = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 0)
-    batch = make_batch(table, vine(table), merge=False)
-    assert len(batch) == (table.parent[table.trajectory] < 0).sum() < len(table)
+    assert len(make_batch(table, vine(table), merge=False)) == (table.parent[table.trajectory] < 0).sum() < len(table)
 
 
 NAMES: list[Mapping[str, Any]] = [{"index": i} for i in range(100)]
@@ -147,13 +145,11 @@ def test_draws_without_rounds() -> None:
 def test_groups_are_replaced_to_the_same_size() -> None:
     for seed in range(20):
         found = sample_groups(play, NAMES, 8, np.random.default_rng(seed), rounds=10)
-        assert found.table.n_groups == 8
-        assert found.first.n_groups == 8
+        assert (found.table.n_groups, found.first.n_groups) == (8, 8)
         assert contrasting_groups(found.table).all()
         assert np.bincount(found.table.trajectory_group).tolist() == [2] * 8
         assert len(set(numbers(found))) == 8  # no task twice while there are others
-        assert found.flat == 0
-        assert found.played == 4 * (8 + found.resampled)
+        assert (found.flat, found.played) == (0, 4 * (8 + found.resampled))
         # Those of the first round that have contrast come first, in order.
         kept = [name for name, good in zip(found.first.groups, contrasting_groups(found.first), strict=True) if good]
         assert list(found.table.groups[: len(kept)]) == kept
@@ -248,14 +244,12 @@ COMMANDS = [write(Act("speak", "Hello – <b>you</b>.")), write(NONE), "no comma
 
 @pytest.mark.parametrize("role", [0, 1])
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous"])
-@pytest.mark.parametrize(
+@cases(
     "style",
-    [
-        {"history": None},
-        {"history": 2, "keep_first": True, "admissible": True},
-        {"history": 0, "instructions": False},
-        {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
-    ],
+    {"history": None},
+    {"history": 2, "keep_first": True, "admissible": True},
+    {"history": 0, "instructions": False},
+    {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
 )
 def test_a_policy_sees_as_the_partner_what_it_would_see_as_the_agent(
     role: int, order: str, style: dict[str, Any]
@@ -282,8 +276,7 @@ def test_replies_are_read_as_the_agents_are() -> None:
     assert isinstance(partner, Player)
     assert partner.act([view] * 5) == [Act("speak", "a"), Act("leave"), NONE, NONE, NONE]
     assert partner.act([]) == []
-    strict = PolicyPartner(Says(replies[0]), reply={"require_think": True})
-    assert strict.act([view]) == [NONE]
+    assert PolicyPartner(Says(replies[0]), reply={"require_think": True}).act([view]) == [NONE]
 
 
 def test_one_policy_plays_both_sides_and_repeats() -> None:

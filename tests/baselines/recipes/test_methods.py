@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("torch")
 
 from baselines.recipes.methods import IMITATION, method
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -16,12 +17,10 @@ def test_names_read_their_options():
     assert set(IMITATION) == {"sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear"}
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("rft:sample=4", "sample"), ("rft:samples=0", "at least 1"), ("rft:samples=many", "an integer"),
-        ("ipr:span=all", "'rest' and 'step'|rest"), ("rft:samples", "option=value"), ("rtf", "unknown method"),
-    ],
+@cases(
+    "name, words",
+    ("rft:sample=4", "sample"), ("rft:samples=0", "at least 1"), ("rft:samples=many", "an integer"),
+    ("ipr:span=all", "'rest' and 'step'|rest"), ("rft:samples", "option=value"), ("rtf", "unknown method"),
 )  # fmt: skip
 def test_a_wrong_name_or_option_says_what_is_expected(name, words):
     refuses(ValueError, words, method, name)

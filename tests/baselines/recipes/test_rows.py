@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.trajectory import Reply, StepTable
 from baselines.recipes import RECIPES, recipe
@@ -33,7 +32,6 @@ from wrappers.reply import VectorReplyParser
 def built(name: str, num_envs: int = 4) -> Any:
     """Return the environments in which a row is trained."""
     own = SEARCH_ROWS[name].own_env
-    assert own is not None
     options = {**own.options, **own.training}
     return gym.make_vec(own.id, num_envs, autoreset_mode="Disabled", top_k=1, **options)
 
@@ -91,15 +89,13 @@ def test_training_follows_the_curriculum_and_validation_does_not(
     noise = watched(monkeypatch)
     trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run(lambda made, _, row: made.iteration < 1)
     # The start is validated; then comes the first group.
-    assert noise[-4:] == [0.25] * 4
-    assert set(noise[:-4]) == {None}
+    assert (noise[-4:], set(noise[:-4])) == ([0.25] * 4, {None})
     with pytest.raises(ValueError, match="iterations: checkpoint 2, here 3"):
         trainer(tmp_path, 3, checkpoint={"every": 1}, validation={"every": 5})
     noise.clear()
     trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run()
     # 0.25 + (4^0.5 - 1) / 3 * 0.25 in the second of two, resumed; and the end is validated.
-    assert noise[:4] == pytest.approx([1 / 3] * 4)
-    assert set(noise[4:]) == {None}
+    assert (noise[:4], set(noise[4:])) == (pytest.approx([1 / 3] * 4), {None})
 
 
 def scores_of(table: StepTable) -> np.ndarray:
@@ -115,8 +111,7 @@ def test_scores_of_steps_are_process_rewards(preset: str) -> None:
     made = recipe("judge").with_options(**options)
     found = made.estimate(table, scores)
     np.testing.assert_array_equal(found.advantages, process_reward(table, scores=scores, **made.options))
-    assert found.targets is None
-    assert found.figures["prm_pair_accuracy"] == pair_accuracy(table, scores)
+    assert (found.targets, found.figures["prm_pair_accuracy"]) == (None, pair_accuracy(table, scores))
     assert found.figures["prm_agreement"] == agreement(table, scores)
     assert found.figures["prm_scored"] == pytest.approx(1 - len(scores[::7]) / len(table))
     assert "prm_gate" not in found.figures
@@ -146,8 +141,7 @@ def test_the_gate_multiplies_alpha() -> None:
 @pytest.mark.parametrize("gate", ["accuracy", "centred", "agreement"])
 def test_a_scorer_that_is_wrong_throughout_is_not_turned_round(gate: str) -> None:
     table = episodes("s -up-> goal +", "s -left-> pit")
-    found = recipe("judge").with_options(gate=gate).estimate(table, np.array([-1.0, 1.0]))
-    assert found.figures["prm_gate"] == 0.0
+    assert recipe("judge").with_options(gate=gate).estimate(table, np.array([-1.0, 1.0])).figures["prm_gate"] == 0.0
 
 
 def test_scores_of_tokens_are_primes() -> None:

@@ -30,6 +30,7 @@ from baselines.records.utilisation import (
 from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import TASKS, small_policy
 from tests.baselines.test_trainer import trainer
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -104,30 +105,28 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
     refuses(ImportError, r"pip install .*\[train\]., or tensorboard=False", MetricsLog, tmp_path, tensorboard=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
-        (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
-        (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
-        (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
-        (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
-        (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
-        (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
-        (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
-        (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
-        (b"[1]", "expected an object of numbers, got list"),
-        (b"5", "expected an object of numbers, got int"),
-        (b"", "not JSON"),
-        (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
-        (b"\x00" * 50, "not JSON"),
-    ],
+@cases(
+    "line, words",
+    (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
+    (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
+    (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
+    (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
+    (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
+    (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
+    (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
+    (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
+    (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
+    (b"[1]", "expected an object of numbers, got list"),
+    (b"5", "expected an object of numbers, got int"),
+    (b"", "not JSON"),
+    (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
+    (b"[" * 200_000, "nested too deeply"),
+    (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
+    (b"\x00" * 50, "not JSON"),
 )
 def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
     path = tmp_path / "log.jsonl"
@@ -171,7 +170,7 @@ def test_types_and_strides_are_kept(tmp_path: Path, dtype: torch.dtype) -> None:
     assert torch.equal(found, value)
 
 
-def test_large_states_are_written_in_shards(tmp_path: Path) -> None:
+def test_large_states_are_written_in_shards_and_tied_weights_once(tmp_path: Path) -> None:
     # Four bytes per number: two tensors of 8 bytes fit 16, one of 24 has a shard to itself.
     tensors = {name: torch.full((size,), float(size)) for name, size in (("a", 2), ("b", 2), ("c", 6), ("d", 1))}
     write_tensors(tmp_path, "model", tensors, shard_bytes=16)
@@ -180,9 +179,6 @@ def test_large_states_are_written_in_shards(tmp_path: Path) -> None:
     ]
     found = read_tensors(tmp_path, "model")
     assert {name: value.tolist() for name, value in found.items()} == {n: v.tolist() for n, v in tensors.items()}
-
-
-def test_tied_weights_and_what_is_no_state() -> None:
     weight = torch.arange(4.0)
     tree, tensors = split({"embed": weight, "head": weight, "other": weight.clone(), "half": weight[:2]})
     assert sorted(tensors) == ["embed", "half", "other"]
@@ -203,18 +199,26 @@ def by_hand(vocabulary: int) -> tuple[int, int]:
     return weights, 4 * 1 * 16
 
 
-def test_the_arithmetic_of_a_training_pass_by_hand() -> None:
+def test_costs_of_a_training_pass_and_a_decode_step_by_hand() -> None:
     policy = small_policy()
     weights, attention = by_hand(len(policy.tokenizer))
     # Forward and backward of all weights is 6 per weight and token; attention 3 * a S^2 / 2, S = 3 and 5.
     assert training_flops(policy.model, [3, 5]) == 6 * weights * 8 + 1.5 * attention * (9 + 25)
-
-
-def test_frozen_weights_have_no_gradients_of_their_own() -> None:
     policy = small_policy()
     weights, attention = by_hand(len(policy.tokenizer))
     policy.model.requires_grad_(False)
     assert training_flops(policy.model, [4]) == 4 * weights * 4 + 1.5 * attention * 16
+    policy = small_policy()
+    weights, attention = by_hand(len(policy.tokenizer))
+    assert forward_flops(policy.model, [3, 5]) == 2 * weights * 8 + attention * (9 + 25) / 2
+    assert 3 * forward_flops(policy.model, [7]) == training_flops(policy.model, [7])
+    policy = small_policy()
+    weights, attention = by_hand(len(policy.tokenizer))
+    # Keys and values of one layer and one head of size 8, two bytes each: 32 bytes per token of context.
+    read = 2 * weights + 3 * 10 * 32
+    assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
+    computed = 2 * weights * 3 + attention * 3 * 10
+    assert decode_seconds(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(computed)
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
@@ -231,44 +235,21 @@ def test_of_a_model_that_sees_the_language_model_is_counted(monkeypatch: pytest.
     assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
 
 
-def test_where_no_peak_is_known_nothing_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_are_known_by_name_and_without_a_peak_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A10": 125e12, "A10G": 70e12, "T4": None}
+    for name, peak in known.items():
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: f"NVIDIA {name}")
+        assert peak_flops(torch.device("cuda")) == peak
+    for name, speed in (("NVIDIA H200", 4.8e12), ("NVIDIA A100-SXM4-80GB", 2.039e12), ("NVIDIA T4", None)):
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
+        assert peak_bandwidth(torch.device("cuda")) == speed
+    assert peak_bandwidth(torch.device("cpu")) is None
     policy = small_policy()
     assert peak_flops(torch.device("cpu")) is None
     assert update_figures(policy.model, [10, 30], epochs=2, seconds=4.0) == {"update_tokens_per_second": 20.0}
     monkeypatch.setattr(utilisation, "peak_flops", lambda device: 1e6)
     found = update_figures(policy.model, [10, 30], epochs=2, seconds=4.0)
     assert found["share_peak_flops"] == pytest.approx(100 * 2 * training_flops(policy.model, [10, 30]) / 4e6)
-
-
-def test_devices_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A10": 125e12, "A10G": 70e12, "T4": None}
-    for name, peak in known.items():
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: f"NVIDIA {name}")
-        assert peak_flops(torch.device("cuda")) == peak
-
-
-def test_a_decode_step_reads_weights_and_cache_once_and_computes_with_both() -> None:
-    policy = small_policy()
-    weights, attention = by_hand(len(policy.tokenizer))
-    # Keys and values of one layer and one head of size 8, two bytes each: 32 bytes per token of context.
-    read = 2 * weights + 3 * 10 * 32
-    assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
-    computed = 2 * weights * 3 + attention * 3 * 10
-    assert decode_seconds(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(computed)
-
-
-def test_recomputation_adds_a_forward_pass() -> None:
-    policy = small_policy()
-    weights, attention = by_hand(len(policy.tokenizer))
-    assert forward_flops(policy.model, [3, 5]) == 2 * weights * 8 + attention * (9 + 25) / 2
-    assert 3 * forward_flops(policy.model, [7]) == training_flops(policy.model, [7])
-
-
-def test_a_devices_bandwidth_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, speed in (("NVIDIA H200", 4.8e12), ("NVIDIA A100-SXM4-80GB", 2.039e12), ("NVIDIA T4", None)):
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
-        assert peak_bandwidth(torch.device("cuda")) == speed
-    assert peak_bandwidth(torch.device("cpu")) is None
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel of this system keeps no peak")
@@ -303,8 +284,7 @@ def test_samples_say_what_was_seen_said_and_credited(tmp_path: Path) -> None:
             i for i in range(len(table))
             if str(table.trajectories[table.trajectory[i]]) == line["trajectory"] and table.t[i] == line["t"]
         )  # fmt: skip
-        assert line["advantage"] == advantages[row]
-        assert line["reply"] == table.replies[row].text
+        assert (line["advantage"], line["reply"]) == (advantages[row], table.replies[row].text)
         assert line["valid"] == table.valid[row]
         assert "cell" in line["prompt"]
         assert line["state"] == str(table.states[table.state[row]])

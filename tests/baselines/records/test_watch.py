@@ -15,6 +15,7 @@ from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.records.watch import kept_in, told, unfinished, watch
 from tests.baselines.corridor_learning import small_policy
 from tests.baselines.test_trainer import repeatable, trainer
+from tests.cases import cases
 
 HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal": 0.6, "entropy": 1.0}
 
@@ -38,44 +39,42 @@ LOST: Row = {"success": 0.0}
 FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([{}] * 9, []),
-        ([{"success": 0.5 + i / 100} for i in range(20)], []),
-        ([], []),
-        # Ten in a row without success, whatever went before; once, though it goes on.
-        ([LOST] * 9 + [{}] * 2, []),
-        ([{"success": 0.05}, *[LOST] * 30], [(11, "no_success")]),
-        ([LOST] * 9 + [{"success": 0.05}] + [LOST] * 10, [(20, "no_success")]),
-        # The end of a shorter run.
-        ([LOST] * 3, [(3, "no_success")]),
-        ([{"success": 0.02}, {"success": 0.0}, {"success": 0.02}], [(3, "no_better")]),
-        # The mean of the last five of ten is that of the first five; a bit more is better, and so is what is solved.
-        ([{"success": 0.4}] * 10, [(10, "no_better")]),
-        ([{"success": 0.4}] * 9 + [{"success": 0.5}], []),
-        ([{"success": 0.4}] * 9, []),
-        ([{"success": 0.95}] * 10, []),
-        # More than half refused in three iterations, and not falling.
-        ([{"invalid_rate": rate} for rate in (0.2, 0.55, 0.6, 0.55)], [(4, "refused")]),
-        ([{"invalid_rate": rate} for rate in (0.97, 0.97, 0.97, 0.98)], [(3, "refused")]),
-        ([{"invalid_rate": rate} for rate in (0.97, 0.98, 0.9, 0.8, 0.7, 0.6, 0.55)], []),
-        ([{"invalid_rate": rate} for rate in (0.4, 0.45, 0.5, 0.5, 0.5)], []),
-        # Five iterations in which every group ended alike, or all of a shorter run.
-        ([{}, *[{"contrast": 0.0}] * 9], [(6, "no_contrast"), (10, "no_better")]),
-        ([{"contrast": 0.0}] * 4 + [{}], []),
-        ([{"contrast": 0.0}] * 2, [(2, "no_contrast")]),
-        # At once.
-        ([{}, {"signal": 0.05}, {"signal": 0.049}, {"signal": 0.0}], [(3, "little_signal")]),
-        # Success that was there, three iterations without any, and nothing to compare.
-        ([{}, {}, FLAT, FLAT, FLAT, FLAT], [(3, "little_signal"), (5, "collapse")]),
-        ([{}] * 2 + [LOST] * 6, [(8, "no_better")]),
-        ([{}, FLAT, FLAT, {"success": 0.1}], [(2, "little_signal"), (4, "no_better")]),
-        # Below a tenth of the start twice in a row, unless the tasks are solved; what was not measured is passed over.
-        ([{"entropy": 2.0}, {"entropy": 0.19}, {}, {"entropy": 0.19}, {"entropy": 0.21}], []),
-        ([{"entropy": 2.0}, {"entropy": 0.19}, {"entropy": 0.19}], [(3, "entropy")]),
-        ([{"entropy": 2.0}, *[{"entropy": 0.1, "success": 0.95}] * 3], []),
-    ],
+@cases(
+    "rows, expected",
+    ([{}] * 9, []),
+    ([{"success": 0.5 + i / 100} for i in range(20)], []),
+    ([], []),
+    # Ten in a row without success, whatever went before; once, though it goes on.
+    ([LOST] * 9 + [{}] * 2, []),
+    ([{"success": 0.05}, *[LOST] * 30], [(11, "no_success")]),
+    ([LOST] * 9 + [{"success": 0.05}] + [LOST] * 10, [(20, "no_success")]),
+    # The end of a shorter run.
+    ([LOST] * 3, [(3, "no_success")]),
+    ([{"success": 0.02}, {"success": 0.0}, {"success": 0.02}], [(3, "no_better")]),
+    # The mean of the last five of ten is that of the first five; a bit more is better, and so is what is solved.
+    ([{"success": 0.4}] * 10, [(10, "no_better")]),
+    ([{"success": 0.4}] * 9 + [{"success": 0.5}], []),
+    ([{"success": 0.4}] * 9, []),
+    ([{"success": 0.95}] * 10, []),
+    # More than half refused in three iterations, and not falling.
+    ([{"invalid_rate": rate} for rate in (0.2, 0.55, 0.6, 0.55)], [(4, "refused")]),
+    ([{"invalid_rate": rate} for rate in (0.97, 0.97, 0.97, 0.98)], [(3, "refused")]),
+    ([{"invalid_rate": rate} for rate in (0.97, 0.98, 0.9, 0.8, 0.7, 0.6, 0.55)], []),
+    ([{"invalid_rate": rate} for rate in (0.4, 0.45, 0.5, 0.5, 0.5)], []),
+    # Five iterations without contrast in any group, or all of a shorter run.
+    ([{}, *[{"contrast": 0.0}] * 9], [(6, "no_contrast"), (10, "no_better")]),
+    ([{"contrast": 0.0}] * 4 + [{}], []),
+    ([{"contrast": 0.0}] * 2, [(2, "no_contrast")]),
+    # At once.
+    ([{}, {"signal": 0.05}, {"signal": 0.049}, {"signal": 0.0}], [(3, "little_signal")]),
+    # Success that was there, three iterations without any, and nothing to compare.
+    ([{}, {}, FLAT, FLAT, FLAT, FLAT], [(3, "little_signal"), (5, "collapse")]),
+    ([{}] * 2 + [LOST] * 6, [(8, "no_better")]),
+    ([{}, FLAT, FLAT, {"success": 0.1}], [(2, "little_signal"), (4, "no_better")]),
+    # Below a tenth of the start twice in a row, unless the tasks are solved; what was not measured is passed over.
+    ([{"entropy": 2.0}, {"entropy": 0.19}, {}, {"entropy": 0.19}, {"entropy": 0.21}], []),
+    ([{"entropy": 2.0}, {"entropy": 0.19}, {"entropy": 0.19}], [(3, "entropy")]),
+    ([{"entropy": 2.0}, *[{"entropy": 0.1, "success": 0.95}] * 3], []),
 )  # fmt: skip
 def test_each_thing_is_said_once_and_when_it_is_so(rows: list[Row], expected: list[tuple[int, str]]) -> None:
     assert said(run_of(*rows)) == expected
@@ -94,19 +93,17 @@ def test_what_was_not_measured_is_no_sign() -> None:
     assert said(alone) == [(5, "collapse")]
 
 
-@pytest.mark.parametrize(
-    ("kept", "words"),
-    [
-        # Iteration 3 was played by the policy after two updates.
-        ({1: "checkpoint-000001", 2: "best-000002", 3: "checkpoint-000003"}, "go back to best-000002;"),
-        ({3: "checkpoint-000003"}, "no checkpoint of before is left (checkpoint_every, keep_checkpoints): begin again"),
-        ({}, "begin again; a smaller learning_rate, or a divergence"),
-    ],
+@cases(
+    "kept, words",
+    # Iteration 3 was played by the policy after two updates.
+    ({1: "checkpoint-000001", 2: "best-000002", 3: "checkpoint-000003"}, "go back to best-000002;"),
+    ({3: "checkpoint-000003"}, "no earlier checkpoint is left (checkpoint.every, checkpoint.keep): start again"),
+    ({}, "start again; to prevent this, use a smaller learning_rate or a KL penalty"),
 )
 def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: str) -> None:
     rows = run_of({"success": 0.6}, {"success": 0.5}, {"success": 0.3}, {"success": 0.1}, FLAT, FLAT, FLAT)
     collapse = watch(rows, kept=kept)["warning_collapse"]
-    assert collapse.startswith("success was 60% and is 0 since 3 iterations")
+    assert collapse.startswith("success was 60% and has been 0 for 3 iterations")
     assert "The last good iteration was 3, with a success of 30%" in collapse  # at least half of the best
     assert words in collapse
     rows = run_of({"entropy": 2.0}, {"entropy": 1.0}, {"entropy": 0.3}, {"entropy": 0.1}, {"entropy": 0.1})
@@ -115,7 +112,7 @@ def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: 
     assert words in entropy
 
 
-def test_words_fit_what_happened() -> None:
+def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> None:
     solved: Row = {"success": 1.0, "contrast": 0.0, "signal": 0.0}
     easy = watch(run_of(*[solved] * 5))
     assert list(easy) == ["warning_little_signal"]
@@ -123,9 +120,6 @@ def test_words_fit_what_happened() -> None:
     lost = watch(run_of(*[FLAT] * 10))
     for key in ("warning_no_success", "warning_no_contrast", "warning_little_signal"):
         assert "easier tasks, or a warm start" in lost[key]
-
-
-def test_the_words_of_a_log_are_those_that_were_said() -> None:
     rows = run_of(*[FLAT] * 12)
     words = []
     for number, row in enumerate(rows, 1):
@@ -136,9 +130,6 @@ def test_the_words_of_a_log_are_those_that_were_said() -> None:
     assert len(words) == 3
     # A log that another version has written.
     assert told([{"iteration": 4, "success": 0.5, "warning_refused": 1.0}]) == ["iteration 4: warning_refused"]
-
-
-def test_contrast_is_a_difference_in_success_or_return() -> None:
     success = np.array([[True, False], [False, False], [False, False], [True, True]])
     returns = np.array([[1.0, 1.0], [0.2, 0.3], [0.1 + 0.2, 0.3], [1.0, 1.0]])
     assert Evaluation(success, returns, np.ones((4, 2), np.int64), np.zeros((4, 2), np.int64)).contrast == 0.5
@@ -164,16 +155,13 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     assert [row["iteration"] for row in rows if "warning_little_signal" in row] == [1]
     assert [line for line in words if "no step has an advantage other than 0" in line] == [words[0]]
     assert words[0].startswith(f"{tmp_path / 'a'}, iteration 1: ")
-    assert rows[1]["silent_updates"] == 1.0
-    assert rows[0]["training_rules"] == TRAINING_RULES
+    assert (rows[1]["silent_updates"], rows[0]["training_rules"]) == (1.0, TRAINING_RULES)
     assert [row for row in rows[1:] if "training_rules" in row] == []
     first, again = hopeless(tmp_path / "b", 3)[1], hopeless(tmp_path / "b", 6, resume=True)[1]
     assert len([line for line in first if "no step has" in line]) == 1
     assert [line for line in again if "no step has" in line] == []
-    stored = read_log(tmp_path / "b" / LOG_FILE)
-    assert [row["iteration"] for row in stored if "warning_little_signal" in row] == [1]
-    assert kept_in(tmp_path / "b") == {i: f"checkpoint-{i:06d}" for i in range(1, 7)}
-    assert kept_in(None) == {}
+    assert [row["iteration"] for row in read_log(tmp_path / "b" / LOG_FILE) if "warning_little_signal" in row] == [1]
+    assert (kept_in(tmp_path / "b"), kept_in(None)) == ({i: f"checkpoint-{i:06d}" for i in range(1, 7)}, {})
 
 
 def test_a_run_that_goes_on_past_its_end_is_one_that_was_longer(tmp_path: Path) -> None:

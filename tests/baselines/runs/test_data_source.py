@@ -63,8 +63,7 @@ def test_without_variables_and_options_a_configuration_is_what_it_was(row: Any, 
     for sizes in (row.full, row.quick):
         config = make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=sizes)
         found, source = open_data(config, row, {})
-        assert found == config
-        assert source.source == "generated"
+        assert (found, source.source) == (config, "generated")
 
 
 @pytest.mark.parametrize(
@@ -111,8 +110,7 @@ def test_official_games_are_trained_validated_and_tested_on_in_the_splits_that_t
     monkeypatch.setenv("ALFWORLD_DATA", str(games))
     config, source = opened("alfworld", {})
     assert source.tasks == {"train": 7, "valid_seen": 5, "valid_unseen": 4}
-    assert source.source == f"ALFWORLD_DATA={games}"
-    assert config.data == source.fingerprint
+    assert (source.source, config.data) == (f"ALFWORLD_DATA={games}", source.fingerprint)
     # Of 6,000 and 4,000 tasks to clone and to train on, 7 leave 7 * 6000 // 10000 = 4, and the other 3.
     assert (config.clone_tasks, config.training_tasks) == (4, 3)
     assert (config.setup.validation, config.validation_tasks) == ("valid_seen", 5)
@@ -212,8 +210,7 @@ def test_generated_tasks_are_played_where_they_are_asked_for(tmp_path: Path, mon
 
 
 def test_published_activities_are_trained_on() -> None:
-    folder = official_houses.find("scene1_518_diffs.json.xz").parent
-    config, source = opened("virtualhome", {"data": str(folder)})
+    config, source = opened("virtualhome", {"data": str(official_houses.find("scene1_518_diffs.json.xz").parent)})
     assert (config.setup.validation, config.setup.test) == ("valid_seen", "valid_unseen")
     assert config.setup.plenty == {}
     assert "task_types" not in config.setup.options  # families of the generator

@@ -21,13 +21,16 @@ from benchmarks.run import app
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.tiny import tiny_policy
+from tests.cases import cases
 from tests.refusals import refuses
 
 SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+def run(*arguments: str, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+    assert result.exit_code == status, result.output
+    return result
 
 
 class FakeLLM:
@@ -97,10 +100,10 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
     # The last one goes on from a checkpoint.
     for engine, name, steps in (("loop", "loop", "2"), ("vllm:sleep", "vllm", "1"), ("vllm", "vllm", "2")):
-        result = run(*SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / name), "--set",
-                     "schedule.shape=constant", "--set", "validation.every=1",
-                     "--set", "learning_rate=0.01")  # fmt: skip
-        assert result.exit_code == 0, result.output
+        run(
+            *SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / name),
+            "--set", "schedule.shape=constant", "--set", "validation.every=1", "--set", "learning_rate=0.01",
+        )  # fmt: skip
     loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
     assert len(loop) == len(vllm) == 3
     for one, other in zip(loop, vllm, strict=True):
@@ -121,24 +124,23 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
     tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeLLM, "collective_rpc", lambda self, method, kwargs: None)
-    result = run(*SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1")
-    assert result.exit_code == 1
+    result = run(
+        *SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1", status=1
+    )
     said = " ".join(result.stderr.split())
     assert "the engine does not sample from the trainer's policy (weights 1" in said
     assert "The same command continues." in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--engine", "sglang"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'sglang'"),
-        (["--engine", "vllm:0"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'vllm:0'"),
-        (["--engine", "server:http://me:pw@gpu"], "such as http://localhost:8000, got 'http://***@gpu'"),
-        (["--engine", "server:gpu"], "--engine server:URL needs an address such as http://localhost:8000, got 'gpu'"),
-        (["--engine", "server"], "a server takes adapters alone, no whole weights: --lora 32"),
-        (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models names no model"),
-        (["--engine", "vllm", "--lora", "2"], "[vllm]"),
-    ],
+@cases(
+    "arguments, said",
+    (["--engine", "sglang"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'sglang'"),
+    (["--engine", "vllm:0"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'vllm:0'"),
+    (["--engine", "server:http://me:pw@gpu"], "such as http://localhost:8000, got 'http://***@gpu'"),
+    (["--engine", "server:gpu"], "--engine server:URL needs an address such as http://localhost:8000, got 'gpu'"),
+    (["--engine", "server"], "a server takes only adapters, not whole weights: --lora 32"),
+    (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models lists no model"),
+    (["--engine", "vllm", "--lora", "2"], "[vllm]"),
 )
 def test_what_cannot_be_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
@@ -147,9 +149,7 @@ def test_what_cannot_be_is_said(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("policies.engines.vllm.importlib.metadata.version", missing)
-    result = run(*SMALL, "--out", str(tmp_path), *arguments)
-    assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split())
+    assert said in " ".join(run(*SMALL, "--out", str(tmp_path), *arguments, status=2).stderr.split())
 
 
 def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
@@ -202,19 +202,29 @@ def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> 
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         url = f"http://127.0.0.1:{server.server_port}"
-        result = run(*SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path))
+        result = run(
+            *SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path), status=1
+        )
     finally:
         server.shutdown()
         server.server_close()
-    assert result.exit_code == 1
     assert f"{url}/v1/completions returns no token ids" in " ".join(result.stderr.split())
 
 
 def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
     pytest.importorskip("transformers", minversion="5.23")
     found = run(
-        "--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9", *SMALL,
-        "--out", str(tmp_path),
-    )  # fmt: skip
-    assert found.exit_code == 2
+        "--env",
+        "visualsokoban",
+        "--model",
+        "tiny",
+        "--lora",
+        "2",
+        "--engine",
+        "server:http://localhost:9",
+        *SMALL,
+        "--out",
+        str(tmp_path),
+        status=2,
+    )
     assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())

@@ -102,8 +102,7 @@ def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
     policy = new_policy(config, 0)
     assert (config.model, config.instructions, config.history) == (SMOLLM2, False, 3)
     assert policy.settings.template == {"chat_template": smollm2.TEMPLATE}
-    assert policy.settings.stop == ("</search>", "</answer>")
-    assert policy.settings.max_new_tokens == 24
+    assert (policy.settings.stop, policy.settings.max_new_tokens) == (("</search>", "</answer>"), 24)
     training = trainer_config(config, 0, recipe("grpo"))
     assert (training.learning_rate, training.loss.kl, training.memory.microbatch_tokens) == (2e-5, 0.0, 768)
     assert cloning(config) == {
@@ -111,8 +110,7 @@ def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
     }  # fmt: skip
     # An environment without such numbers plays it as it plays any model, under its own template.
     plain = new_policy(config_of("sokoban", SMOLLM2), 0)
-    assert plain.settings.template == {"chat_template": smollm2.TEMPLATE}
-    assert plain.settings.max_new_tokens == 16
+    assert (plain.settings.template, plain.settings.max_new_tokens) == ({"chat_template": smollm2.TEMPLATE}, 16)
 
 
 @pytest.mark.long
@@ -159,8 +157,7 @@ def test_frames_texts_and_places() -> None:
     refuses(ValueError, r"expected 1 to 8 lanes, .* got 9", make_lanes, config, 8, 9)
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
     first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
-    action = infos["admissible_actions"][0][0]
-    second, *_, later = envs.step([action, "nonsense"])
+    second, *_, later = envs.step([infos["admissible_actions"][0][0], "nonsense"])
     assert envs.frames == [[first[0], second[0]], [first[1], second[1]]]
     assert first[0] != second[0]
     assert first[1] == second[1]

@@ -40,8 +40,7 @@ def env_of(reward: str, graphs: TaskGraphs | None = None) -> Any:
 def test_training_environments_are_plain_gymnasium(reward: str) -> None:
     env = env_of(reward)
     check_env(env, skip_render_check=True)
-    assert env.observation_space.shape == (7, 6, 6)
-    assert env.action_space.n == 4
+    assert (env.observation_space.shape, env.action_space.n) == ((7, 6, 6), 4)
 
 
 def test_tasks_rewards_and_rollouts() -> None:

@@ -13,6 +13,7 @@ from baselines.scorers.action_value import ActionLoss, ActionValue, ActionValueC
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
 from wrappers.credit import action_targets
@@ -24,8 +25,7 @@ def played(size: int = 4, seed: int = 0) -> StepTable:
 
 def rollouts_alone(table: StepTable) -> torch.Tensor:
     """What each rollout says for itself, averaged with no other: .95^(T - 1 - t) if it was won."""
-    length = np.diff(table.offsets)[table.trajectory]
-    return torch.from_numpy(0.95 ** (length - 1 - table.t) * table.won)
+    return torch.from_numpy(0.95 ** (np.diff(table.offsets)[table.trajectory] - 1 - table.t) * table.won)
 
 
 def test_recorded_losses() -> None:
@@ -100,8 +100,7 @@ def test_given_targets_are_fitted_instead() -> None:
     table = played()
     scorer = ActionValue(small_policy())
     targets = np.linspace(0, 1, len(table))
-    row = scorer.update(table, targets, targets, np.random.default_rng(0), 1e-3)
-    assert row["explained_variance"] == 1.0
+    assert scorer.update(table, targets, targets, np.random.default_rng(0), 1e-3)["explained_variance"] == 1.0
     with pytest.raises(ValueError, match=r"needs targets between 0 and 1; row 0 has -0\.5"):
         scorer.update(table, targets, targets - 0.5, np.random.default_rng(0), 1e-3)
 
@@ -130,14 +129,12 @@ def test_beside_an_adapter_only_adapter_and_head_learn() -> None:
     assert all("lora_" in name or not name.startswith("trunk") for name in scorer.state_dict()["model"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"level": "token"}, "level must be 'turn'"),
-        ({"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
-        ({"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
-        ({"unit": "board"}, "unit must be 'history' or 'state'"),
-    ],
+@cases(
+    "changes, words",
+    ({"level": "token"}, "level must be 'turn'"),
+    ({"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
+    ({"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
+    ({"unit": "board"}, "unit must be 'history' or 'state'"),
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ActionValueConfig, **changes)

@@ -18,6 +18,7 @@ from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
 from tests.baselines.test_trainer import digest, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
 from wrappers.credit.hisr import hisr
@@ -181,14 +182,12 @@ def test_beside_an_adapter_the_base_is_shared_and_stands_still() -> None:
     assert all("lora_" in name or not name.startswith("trunk") for name in scorer.state_dict()["model"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"level": "token"}, "level must be 'turn'"),
-        ({"head": "deep"}, "head must be 'linear' or 'mlp', got 'deep'"),
-        ({"segments": 4}, "segments must be a function"),
-        ({"minibatch_trajectories": 0}, "minibatch_trajectories must be at least 1"),
-    ],
+@cases(
+    "changes, words",
+    ({"level": "token"}, "level must be 'turn'"),
+    ({"head": "deep"}, "head must be 'linear' or 'mlp', got 'deep'"),
+    ({"segments": 4}, "segments must be a function"),
+    ({"minibatch_trajectories": 0}, "minibatch_trajectories must be at least 1"),
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ContributionConfig, **changes)
@@ -204,8 +203,7 @@ def by_two(table: StepTable) -> Any:
 
 def test_before_it_learns_only_grounding_rewards() -> None:
     table = segmented_reward_played()
-    found = SegmentedReward(babbling_policy()).scores(table)
-    np.testing.assert_allclose(found, 0.3 * (table.valid - 1.0))
+    np.testing.assert_allclose(SegmentedReward(babbling_policy()).scores(table), 0.3 * (table.valid - 1.0))
     bonus = SegmentedReward(babbling_policy(), SegmentedRewardConfig(grounding="bonus", alpha=0.5)).scores(table)
     np.testing.assert_allclose(bonus, 0.5 * table.valid)
 
@@ -230,21 +228,18 @@ def test_rewards_are_hisrs_of_both_models(segments: Any) -> None:
 
 
 def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
-    built = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7)
-    reward = built.learner.scorer
+    reward = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7).learner.scorer
     assert isinstance(reward, SegmentedReward)
     for part in (reward.contribution, reward.hindsight):
         assert part.config.microbatch_tokens == 100
     assert reward.hindsight.config.temperature == 0.7
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"alpha": 1.5}, "alpha must be at least 0 and at most 1, got 1.5"),
-        ({"scale": "two"}, "scale must be 'outcome', 'one' or 'predicted'"),
-        ({"level": "token"}, "level must be 'turn'"),
-    ],
+@cases(
+    "changes, words",
+    ({"alpha": 1.5}, "alpha must be at least 0 and at most 1, got 1.5"),
+    ({"scale": "two"}, "scale must be 'outcome', 'one' or 'predicted'"),
+    ({"level": "token"}, "level must be 'turn'"),
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, SegmentedRewardConfig, **changes)

@@ -22,6 +22,7 @@ from baselines.scorers.value_model import explained_variance
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.returns import discounted_returns
 
@@ -57,8 +58,7 @@ def test_values_are_read_where_tokens_are_predicted() -> None:
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
         sequence = torch.tensor([(*reply.prompt_ids, *reply.token_ids)])
         with torch.no_grad():
-            hidden = critic.model.trunk(input_ids=sequence).last_hidden_state[0]
-            one_by_one = critic.model.head(hidden).squeeze(-1)
+            one_by_one = critic.model.head(critic.model.trunk(input_ids=sequence).last_hidden_state[0]).squeeze(-1)
         start = len(reply.prompt_ids) - 1
         np.testing.assert_allclose(
             values[row, : lengths[row]], one_by_one[start : start + lengths[row]].numpy(), atol=1e-5
@@ -85,8 +85,7 @@ def test_it_learns_the_returns(level: Any) -> None:
     target = returns if level == "turn" else returns[:, None]
     critic, rng = Critic(small_policy(), CriticConfig(minibatch_rows=2, level=level)), np.random.default_rng(0)
     rows = [critic.update(table, critic.scores(table), target, rng, 1e-3) for _ in range(60)]
-    found = critic.scores(table).reshape(-1)
-    assert explained_variance(found, returns) > 0.9 * explained_variance(best, returns)
+    assert explained_variance(critic.scores(table).reshape(-1), returns) > 0.9 * explained_variance(best, returns)
     assert rows[-1]["value_loss"] < rows[0]["value_loss"]
     assert rows[0]["explained_variance"] == 0.0  # it said 0 everywhere
 
@@ -166,12 +165,10 @@ def test_value_clipping_and_explained_variance() -> None:
     errors = value_error(predicted, torch.tensor([3.0, 3.0]), torch.zeros(2), 1.0)
     assert errors.tolist() == [2.0, 3.125]
     errors.sum().backward()
-    assert predicted.grad is not None
     assert predicted.grad.tolist() == [0.0, -2.5]
     assert value_error(predicted.detach(), torch.tensor([3.0, 3.0]), torch.zeros(2), None).tolist() == [0.5, 3.125]
     returns = np.array([0.0, 1.0, 2.0])
-    assert explained_variance(returns + 5, returns) == 1.0
-    assert explained_variance(np.zeros(3), returns) == 0.0
+    assert (explained_variance(returns + 5, returns), explained_variance(np.zeros(3), returns)) == (1.0, 0.0)
     assert explained_variance(-returns, returns) == -3.0  # var(2 R) = 4 var(R)
     assert explained_variance(returns, np.ones(3)) == 0.0
 
@@ -187,18 +184,15 @@ def test_models_without_a_trunk_levels_and_returns() -> None:
         Critic(small_policy()).update(table, np.zeros(len(table)), None, np.random.default_rng(0), 1e-3)
     assert trainer().learner.scorer is None
     built = trainer(credit=RECIPES["ppo"])
-    assert built.learner.scorer is not None
     assert built.learner.scorer.config == RECIPES["ppo"].scorer
     small = trainer(credit=RECIPES["ppo"], microbatch_rows=2, microbatch_tokens=100)
-    assert small.learner.scorer is not None
-    assert small.learner.scorer.config.microbatch_rows == 2
-    assert small.learner.scorer.config.microbatch_tokens == 100
+    assert (small.learner.scorer.config.microbatch_rows, small.learner.scorer.config.microbatch_tokens) == (2, 100)
     given = Critic(small_policy())
     built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
     assert built.learner.scorer is given
 
 
-def test_other_architectures_have_values() -> None:
+def test_other_architectures_have_values_and_mixed_precision_ends_below_the_head() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=32)).eval()
@@ -209,25 +203,18 @@ def test_other_architectures_have_values() -> None:
     values = awake(SimpleNamespace(model=model), level="token").scores(table)
     assert values.shape == (2, 2)
     assert (values != 0).tolist() == [[True, True], [True, False]]
-
-
-def test_mixed_precision_ends_below_the_head() -> None:
-    policy = small_policy(autocast=torch.bfloat16)
-    critic, table = awake(policy), played()
+    critic, table = awake(small_policy(autocast=torch.bfloat16)), played()
     found, exact = critic.scores(table), awake(small_policy()).scores(table)
     assert 0 < np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
     assert (found != torch.from_numpy(found).bfloat16().double().numpy()).any()
-    row = critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)
-    assert np.isfinite(row["value_loss"])
+    assert np.isfinite(critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)["value_loss"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
-        ({"epochs": 0}, "epochs must be at least 1"),
-        ({"value_clip": 0.0}, "value_clip must be None or above 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
+    ({"epochs": 0}, "epochs must be at least 1"),
+    ({"value_clip": 0.0}, "value_clip must be None or above 0"),
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, CriticConfig, **changes)
@@ -245,8 +232,7 @@ def test_a_gradient_that_is_not_finite_keeps_the_weights() -> None:
 def test_every_level_learns_the_corridor(level: str) -> None:
     policy = babbling_policy()
     before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
-    ppo = RECIPES["ppo"].with_options(level=level)
-    rows = trainer(policy, iterations=15, group_size=8, credit=ppo, kl=0.0).run()
+    rows = trainer(policy, iterations=15, group_size=8, credit=RECIPES["ppo"].with_options(level=level), kl=0.0).run()
     assert before < 0.5 < 0.9 < evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     assert all({"value_loss", "explained_variance"} <= set(row) for row in rows[1:])
     assert min(row["value_loss"] for row in rows[1:]) < rows[1]["value_loss"]

@@ -17,6 +17,7 @@ from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, tr
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.evidence import pair_accuracy
 
@@ -145,16 +146,14 @@ def test_the_gradient_is_that_of_a_loop_however_it_is_cut(loss: Any, reduce: Any
         assert row["prm_grad_norm"] == pytest.approx(square**0.5, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"reduce": "sum"},
-        {"reduce": "mean", "loss": "ce"},
-        {"centre": True, "reduce": "sum"},
-        {"centre": "group", "reduce": "sum"},
-        {"reference": "start", "loss": "ce", "level": "token"},
-        {"centre": "group", "loss": "ce", "level": "token"},
-    ],
+    {"reduce": "sum"},
+    {"reduce": "mean", "loss": "ce"},
+    {"centre": True, "reduce": "sum"},
+    {"centre": "group", "reduce": "sum"},
+    {"reference": "start", "loss": "ce", "level": "token"},
+    {"centre": "group", "loss": "ce", "level": "token"},
 )
 @pytest.mark.parametrize("rows", [None, 4])
 def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: int | None) -> None:
@@ -165,8 +164,7 @@ def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: in
         texts, seed=0, extra_words=("left", "right"), width=16, layers=2, heads=2, kv_heads=1, mlp=16, max_new_tokens=2
     )
     table = judged(played(policy, size=4))
-    config = ImplicitRewardConfig(beta=1.0, microbatch_rows=rows, max_grad_norm=1e9, **changes)
-    reward = ImplicitReward(policy, config)
+    reward = ImplicitReward(policy, ImplicitRewardConfig(beta=1.0, microbatch_rows=rows, max_grad_norm=1e9, **changes))
     reward._optimizer.zero_grad = lambda **_: None  # type: ignore[method-assign]  # the gradients stay
     reward.scores(table)
     move(reward)  # at the sampler itself, centring has a slope of 0
@@ -208,15 +206,13 @@ def test_tasks_weigh_alike_and_what_was_always_won_teaches_nothing() -> None:
     row = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
     assert row == {"prm_loss": 0.0, "prm_grad_norm": 0.0}
     assert not reward.scores(table).any()
-    learned = awake(babbling_policy(), played())
-    assert learned.scores(table).any()
+    assert awake(babbling_policy(), played()).scores(table).any()
     table = judged(played(talkative()))
     steps = awake(talkative(), table, centre="group").scores(table)
     np.testing.assert_allclose(np.bincount(table.group, steps), 0.0, atol=1e-9)
     tokens = awake(talkative(), table, centre="group", level="token").scores(table)
     np.testing.assert_allclose(np.bincount(table.group, tokens.sum(1)), 0.0, atol=1e-9)
-    plain = awake(talkative(), table).scores(table)
-    assert np.abs(np.bincount(table.group, plain)).max() > 1e-3
+    assert np.abs(np.bincount(table.group, awake(talkative(), table).scores(table))).max() > 1e-3
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -332,16 +328,14 @@ def test_restricted_and_unsampled_replies() -> None:
     assert start.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)["prm_grad_norm"] > 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
-        ({"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
-        ({"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
-        ({"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='start'"),
-        ({"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
-        ({"margin": -1.0}, "margin must be None or at least 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
+    ({"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
+    ({"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
+    ({"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='start'"),
+    ({"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
+    ({"margin": -1.0}, "margin must be None or at least 0"),
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ImplicitRewardConfig, **changes)
@@ -350,7 +344,6 @@ def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
 def test_settings_and_temperatures() -> None:
     credit: Any = SimpleNamespace(scorer=ImplicitRewardConfig(), score_level="turn")
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
-    assert learner.scorer is not None
     assert learner.scorer.config.temperature == 0.7  # type: ignore[attr-defined]
     credit.scorer = ImplicitRewardConfig(temperature=0.9)
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))

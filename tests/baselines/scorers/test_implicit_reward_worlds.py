@@ -63,16 +63,13 @@ def _learned(world: Any, iterations: int, **changes: Any) -> tuple[ImplicitRewar
     return reward, accuracies
 
 
-def test_the_decisive_step_has_the_highest_score_of_most_won_episodes() -> None:
+def test_the_decisive_step_scores_highest_and_sums_must_be_centred() -> None:
     reward, accuracies = _learned(_crossroads, 30, reduce="sum")
     table = _crossroads(seed=999, episodes=256)
     steps = reward.scores(table).reshape(-1, CELLS)[table.trajectory_won]
     assert len(steps) > 50
     assert (steps.argmax(1) == DECISIVE).mean() > 0.9  # .99 measured; at random .2
     assert accuracies[-1] > 0.95 > 0.5 == accuracies[0]
-
-
-def test_sums_learn_nothing_but_the_length_unless_they_are_centred() -> None:
     table = _waiting(seed=999, episodes=2048)
     plain, _ = _learned(_waiting, 40, reduce="sum")
     scores = plain.scores(table)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from agentgym.trajectory import StepTable
 from baselines.scorers.losses import Pairs, cross_entropy, outcome_pairs, pair_loss, trajectory_scores
+from tests.cases import cases
 from tests.wrappers.credit import oracles
 from tests.wrappers.credit.learned import AUTHORS, PAPER, batches, load, mask, token_logprobs
 
@@ -102,14 +103,12 @@ def _by_trajectory(name: str, table: StepTable, steps: np.ndarray) -> tuple[floa
     return float(loss.detach()), first * (np.diff(table.offsets) if "mean" in name else 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "reference", "keys", "gradient"),
-    [
-        ("dpo_sum", "old", ("istar", "dpo_sum"), "grad_by_trajectory_q"),
-        ("dpo_mean", "old", ("istar", "dpo_mean"), "grad_by_trajectory_mean_q"),
-        ("ce_sum", "old", ("istar", "ce_sum"), "grad_by_trajectory_q"),
-        ("ce", "init", ("prime", "ce"), "grad_by_trajectory_q"),
-    ],
+@cases(
+    "name, reference, keys, gradient",
+    ("dpo_sum", "old", ("istar", "dpo_sum"), "grad_by_trajectory_q"),
+    ("dpo_mean", "old", ("istar", "dpo_mean"), "grad_by_trajectory_mean_q"),
+    ("ce_sum", "old", ("istar", "ce_sum"), "grad_by_trajectory_q"),
+    ("ce", "init", ("prime", "ce"), "grad_by_trajectory_q"),
 )
 def test_the_papers_losses_and_gradients(name: str, reference: str, keys: tuple[str, str], gradient: str) -> None:
     steps = BETA * (token_logprobs("prm") - token_logprobs(reference)).sum(1)

@@ -20,6 +20,7 @@ from transformers import (
 
 from baselines.scorers.reward_models import ClassifierScorer, MarkerScorer, conversation_of
 from policies.tiny import tiny_tokenizer
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers.process_reward import ScoredStep, VectorProcessReward
@@ -274,32 +275,18 @@ def test_conversations_and_their_rewards() -> None:
             conversation_of(odd, "observation")
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"marker": "mark mark"},
-            ValueError,
-            r"marker='mark mark' must be one token of this tokenizer, it is \['mark'",
-        ),
-        ({"marker": "\u20ac"}, ValueError, r"it is \['<\|unknown\|>'\].*added to its vocabulary are .*<mark>"),
-        ({"positive": ""}, ValueError, r"positive='' must be one token of this tokenizer, it is \[\]"),
-        ({"negative": "wrong"}, ValueError, "negative='wrong' must be one token"),
-        ({"negative": 7}, TypeError, "negative must be a text that is one token, got 7"),
-        ({"negative": "good"}, ValueError, "positive and negative must be different tokens, got 'good' and 'good'"),
-        ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1, got 0"),
-        (
-            {"max_tokens": 97},
-            ValueError,
-            "max_tokens must be at most 96, what the model and its tokenizer read; got 97",
-        ),
-        ({"max_tokens": 2.5}, ValueError, "max_tokens must be an integer of at least 1, got 2.5"),
-        (
-            {"conversation": "all"},
-            TypeError,
-            "conversation must be a function from a ScoredStep to messages, got 'all'",
-        ),
-    ],
+@cases(
+    "options, error, words",
+    ({"marker": "mark mark"}, ValueError, r"marker='mark mark' must be one token of this tokenizer, it is \['mark'"),
+    ({"marker": "\u20ac"}, ValueError, r"it is \['<\|unknown\|>'\].*added to its vocabulary are .*<mark>"),
+    ({"positive": ""}, ValueError, r"positive='' must be one token of this tokenizer, it is \[\]"),
+    ({"negative": "wrong"}, ValueError, "negative='wrong' must be one token"),
+    ({"negative": 7}, TypeError, "negative must be a text that is one token, got 7"),
+    ({"negative": "good"}, ValueError, "positive and negative must be different tokens, got 'good' and 'good'"),
+    ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1, got 0"),
+    ({"max_tokens": 97}, ValueError, "max_tokens must be at most 96, what the model and its tokenizer read; got 97"),
+    ({"max_tokens": 2.5}, ValueError, "max_tokens must be an integer of at least 1, got 2.5"),
+    ({"conversation": "all"}, TypeError, "conversation must be a function from a ScoredStep to messages, got 'all'"),
 )
 def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
     tokenizer = tokenizer_of()

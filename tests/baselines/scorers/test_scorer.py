@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import TrainerConfig
@@ -27,6 +26,7 @@ from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.fixed import Fixed
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow
@@ -70,13 +70,11 @@ def test_interrupted_and_resumed_equals_straight(name: str, tmp_path: Path) -> N
     assert repeatable(again) == repeatable(rows)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"level": "word"}, "level must be 'turn' or 'token', got 'word'"),
-        ({"rate": 0.0}, "rate must be above 0"),
-        ({"microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1"),
-    ],
+@cases(
+    "changes, words",
+    ({"level": "word"}, "level must be 'turn' or 'token', got 'word'"),
+    ({"rate": 0.0}, "rate must be above 0"),
+    ({"microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1"),
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ScorerConfig, **changes)

@@ -2,19 +2,19 @@
 
 import itertools
 import json
-import re
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("typer")
 
-from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
 from benchmarks.keys.aliasing import KEYS, PLAYERS, AliasingConfig, aliased_share, drawn, measure_aliasing
-from benchmarks.run import app
+from tests.cases import cases
 
 
 def naive_share(groups, states):
@@ -63,30 +63,19 @@ def test_the_exact_state_is_never_mixed_and_a_constant_always(env):
     assert 2 <= found.states <= found.visits <= 2 * 4 * 12
 
 
-def run(*options):
-    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "120"})
-    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
-
-
 def test_keys_are_compared_on_one_play(tmp_path):
-    code, words = run("study", "aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path)
-    assert code == 0, words
-    assert "alfworld, generated tasks" in words
+    assert "alfworld, generated tasks" in run("study", "aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path)
     found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))
     shares = [row["aliased"] for row in found["report"]["keys"][:3]]
     assert 1 > shares[0] > shares[1] >= shares[2] > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--player", "dice"], "expected one of commands, verbs"),
-        (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
-        (["--env", "chess"], "'chess': this study compares state keys of the project's households"),
-        (["--data", "/nowhere"], "/nowhere"),
-    ],
+@cases(
+    "options, words",
+    (["--player", "dice"], "expected one of commands, verbs"),
+    (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
+    (["--env", "chess"], "'chess': this study compares state keys of the project's households"),
+    (["--data", "/nowhere"], "/nowhere"),
 )
 def test_wrong_use_of_aliasing_is_explained(options, words):
-    code, output = run("study", "aliasing", *options)
-    assert code == 2, output
-    assert words in output
+    assert words in run("study", "aliasing", *options, status=2)

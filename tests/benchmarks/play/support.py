@@ -1,20 +1,10 @@
-"""Shared by the tests of panels: the command line, and played results."""
+"""Shared by the tests of panels: played results."""
 
-import re
 from pathlib import Path
-
-from typer.testing import CliRunner
 
 from benchmarks.play.panel import choose_panel, folder_of, play_panel
 from benchmarks.play.players import Sampling, find_player
 from benchmarks.play.results import PanelResults
-from benchmarks.run import app
-
-
-def run(*options: object) -> tuple[int, str]:
-    """Run a command; return its status and its words, without boxes and line breaks."""
-    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "160"})
-    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
 
 
 def played(out: Path, panel: str, player: str = "random", count: int | None = None, **given: object) -> PanelResults:

@@ -10,11 +10,11 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 
 from benchmarks.json_files import ResultsError
-from benchmarks.play.compare import compare_results, paired, tasks_needed
+from benchmarks.play.compare import compare_results
 from benchmarks.play.results import load
-from benchmarks.statistics import holm
+from benchmarks.statistics import holm, paired_bootstrap, tasks_needed
+from tests.benchmarks.command import run
 from tests.benchmarks.play.support import played as play
-from tests.benchmarks.play.support import run
 from tests.refusals import refuses
 
 
@@ -29,30 +29,28 @@ def played(tmp_path_factory):
 
 def test_differences_and_holm_by_hand() -> None:
     one, other = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.5, 0.0])
-    difference, p = paired(one, other)
+    difference, p = paired_bootstrap(one, other)
     assert difference.mean == 0.625  # (1 + 1 + .5 + 0) / 4
     # 16 ways to swap; the sum 2.5 is reached without a swap and with one of the equal task, and so is -2.5: 4 of 16
     assert p == pytest.approx(0.25)
-    even, p = paired(np.ones(4), np.ones(4))
+    even, p = paired_bootstrap(np.ones(4), np.ones(4))
     assert (even.mean, p) == (0.0, 1.0)
     assert even.high == pytest.approx(1 - 0.5101, abs=1e-4)  # Wilson: 4 / (4 + 1.96^2)
-    even, p = paired(np.ones(4), np.zeros(4))
+    even, p = paired_bootstrap(np.ones(4), np.zeros(4))
     assert (even.mean, even.high, p) == (1.0, 1.0, 2 / 16)
-    even, p = paired(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
+    even, p = paired_bootstrap(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
     assert (even.excludes_zero, p) == (False, 2 / 8)
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # .01 x 3; .03 x 2; max(.06, .04 x 1)
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     apart = np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.5], 20)
     # mean .05, deviation sqrt((20 x 1 + 20 x .25 - 200 x .0025) / 199) = .3508; (2.8016 x .3508 / .05)^2 = 386.4
     needed, least = tasks_needed(apart)
-    assert needed == 387
-    assert least == pytest.approx(2.8016 * 0.3508 / 200**0.5, rel=1e-3)
+    assert (needed, least) == (387, pytest.approx(2.8016 * 0.3508 / 200**0.5, rel=1e-3))
     assert tasks_needed(np.zeros(5)) == (None, 0.0)
 
 
 def test_the_command_compares_every_pair(played, tmp_path):
-    code, words = run("compare", played / "random", played / "expert", "--out", tmp_path / "figures.json")
-    assert code == 0, words
+    words = run("compare", played / "random", played / "expert", "--out", tmp_path / "figures.json")
     (found,) = json.loads((tmp_path / "figures.json").read_text("utf-8"))
     apart = load(played / "random").success().mean() - 1.0
     assert found["difference"]["mean"] == pytest.approx(apart)
@@ -87,5 +85,4 @@ def test_results_of_other_tasks_or_conditions_are_refused(played):
 
 def test_a_file_that_is_none_is_named(tmp_path):
     (tmp_path / "results.json").write_text("{}", encoding="utf-8")
-    code, words = run("compare", tmp_path, tmp_path)
-    assert (code, "results.json" in words) == (2, True)
+    assert "results.json" in run("compare", tmp_path, tmp_path, status=2)

@@ -15,8 +15,9 @@ from benchmarks.play.panel import choose_panel
 from benchmarks.play.results import load
 from benchmarks.play.transcripts import read_log
 from tests.agentgym.alfworld.support import episodes, files, task_id_of
+from tests.benchmarks.command import run
 from tests.benchmarks.play.support import played as play
-from tests.benchmarks.play.support import run
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -82,29 +83,20 @@ def test_the_same_episodes_agree_in_every_format(form, panel, played, tmp_path):
         # verl-agent's rows show no text after the last action
         assert one.texts == len(texts) - 1 - (form is verl)
     results = results_of_log(panel, graded)
-    assert results is not None
     assert (results.summary.success.mean, results.panel.hash) == (1.0, panel.hash)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            lambda row: row["observations"].__setitem__(2, "Nothing happens."),
-            r"line 1: after '.*' the log shows 'Nothing",
-        ),
-        (lambda row: row["actions"].append("look"), "1 actions after the end of the episode"),
-        (lambda row: row["actions"].pop(), "the log claims a success, these actions do not win"),
-        (lambda row: row.update(won=False), "the log claims a failure, these actions win"),
-        (lambda row: row.update(score=0.5), "a success with the score 0.5; a score is at least success"),
-        (lambda row: row.update(won=False, actions=[], score=0.5), "claims the score 0.5, these actions bring 0"),
-        (lambda row: row.update(actions=["look"] * 51), "1 actions after the end.*at most 50 steps"),
-        (lambda row: row.update(task="valid_seen/nothing"), "the task 'valid_seen/nothing' is none of the 3 tasks"),
-        (
-            lambda row: row["observations"].__setitem__(0, "Hello"),
-            "the first text is 'Hello', the engine's '-= Welcome",
-        ),
-    ],
+@cases(
+    "change, words",
+    (lambda row: row["observations"].__setitem__(2, "Nothing happens."), r"line 1: after '.*' the log shows 'Nothing"),
+    (lambda row: row["actions"].append("look"), "1 actions after the end of the episode"),
+    (lambda row: row["actions"].pop(), "the log claims a success, these actions do not win"),
+    (lambda row: row.update(won=False), "the log claims a failure, these actions win"),
+    (lambda row: row.update(score=0.5), "a success with the score 0.5; a score is at least success"),
+    (lambda row: row.update(won=False, actions=[], score=0.5), "claims the score 0.5, these actions bring 0"),
+    (lambda row: row.update(actions=["look"] * 51), "1 actions after the end.*at most 50 steps"),
+    (lambda row: row.update(task="valid_seen/nothing"), "the task 'valid_seen/nothing' is none of the 3 tasks"),
+    (lambda row: row["observations"].__setitem__(0, "Hello"), "the first text is 'Hello', the engine's '-= Welcome"),
 )
 def test_what_did_not_happen_is_named(change, words, panel, played, tmp_path):
     row = json.loads(lines(played).split("\n")[0])
@@ -118,23 +110,21 @@ def test_what_did_not_happen_is_named(change, words, panel, played, tmp_path):
     assert any(re.search(words, each) for each in one.differences), one.differences
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Hello", r"line 1: unknown format, 'Hello'; known are lines: "),
-        ('{"a": 1}', "line 1: unknown format, an object with a"),
-        ('{"task": "x", "actions": ["a"]}\n{"task": 3}', "line 2: expected the id of a task"),
-        (
-            '{"task": "x", "actions": ["a"], "observations": ["b", "c", "d"]}',
-            "line 1: expected an observation for each of 1",
-        ),
-        ('{"task": "x", "actions": [1]}', "line 1: 'actions' must be a list of texts"),
-        ('{"task": "x", "actions": [], "won": 7}', "line 1: 'won' must be true or false"),
-        ('{"kind": "step", "action": "a", "observation": "b"}', "line 1: a step before the first 'reset'"),
-        ('{"input": "no", "output": "b"}', "line 1: the prompt has no 'current observation is"),
-        ('{"task": "x", "actions": []}\n{', "line 2"),
-        ("", "unknown format"),
-    ],
+@cases(
+    "text, words",
+    ("Hello", r"line 1: unknown format, 'Hello'; known are lines: "),
+    ('{"a": 1}', "line 1: unknown format, an object with a"),
+    ('{"task": "x", "actions": ["a"]}\n{"task": 3}', "line 2: expected the id of a task"),
+    (
+        '{"task": "x", "actions": ["a"], "observations": ["b", "c", "d"]}',
+        "line 1: expected an observation for each of 1",
+    ),
+    ('{"task": "x", "actions": [1]}', "line 1: 'actions' must be a list of texts"),
+    ('{"task": "x", "actions": [], "won": 7}', "line 1: 'won' must be true or false"),
+    ('{"kind": "step", "action": "a", "observation": "b"}', "line 1: a step before the first 'reset'"),
+    ('{"input": "no", "output": "b"}', "line 1: the prompt has no 'current observation is"),
+    ('{"task": "x", "actions": []}\n{', "line 2"),
+    ("", "unknown format"),
 )
 def test_what_is_no_log_is_named_with_its_line(text, words, tmp_path):
     (tmp_path / "log").write_text(text, encoding="utf-8")
@@ -145,8 +135,7 @@ def test_a_players_own_journal_is_a_log(tmp_path):
     play(tmp_path, "webshop/generated@1", "random", 4)
     (folder,) = (tmp_path / "webshop-generated@1-4").iterdir()
     options = ("--panel", "webshop/generated@1", "--results", tmp_path / "none.json")
-    code, words = run("grade", folder / "episodes.jsonl", *options)
-    assert code == 1, words  # four tasks of 500
+    words = run("grade", folder / "episodes.jsonl", *options, status=1)  # four tasks of 500
     assert "4 episodes, 0 differ from the engine" in words
     assert "tasks: 4 of the 500 of webshop/generated@1, 0 of them more than once" in words
     assert not (tmp_path / "none.json").exists()
@@ -155,13 +144,10 @@ def test_a_players_own_journal_is_a_log(tmp_path):
 def test_the_command_writes_what_compare_reads(panel, played, tmp_path):
     (tmp_path / "log.jsonl").write_text(lines(played), encoding="utf-8")
     split = ("--panel", "alfworld/valid_unseen", "--option", "num_games=3", "--option", "data=generated")
-    code, words = run("grade", tmp_path / "log.jsonl", *split, "--out", tmp_path / "g.json")
-    assert code in (0, 1), words
+    run("grade", tmp_path / "log.jsonl", *split, "--out", tmp_path / "g.json", status=None)
     found = json.loads((tmp_path / "g.json").read_text("utf-8"))
-    assert found["panel"] == "alfworld/valid_unseen"
-    assert len(found["grades"]) == 3
-    graded = grade_log(tmp_path / "log.jsonl", panel)
-    write_json(results_of_log(panel, graded), tmp_path / "results.json")
+    assert (found["panel"], len(found["grades"])) == ("alfworld/valid_unseen", 3)
+    write_json(results_of_log(panel, grade_log(tmp_path / "log.jsonl", panel)), tmp_path / "results.json")
     assert load(tmp_path).policy.name == "log.jsonl"
 
 

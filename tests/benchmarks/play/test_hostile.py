@@ -17,10 +17,11 @@ from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same, compare_results
 from benchmarks.play.grade import Replay
 from benchmarks.play.hub import read_folder, write_folder
-from benchmarks.play.panel import Episode, choose_panel, journal
+from benchmarks.play.panel import JOURNAL, Episode, Lines, choose_panel
 from benchmarks.play.results import VERSION, PanelInfo, PanelResults, PolicyInfo, Summary, TaskOutcome, load
 from benchmarks.play.transcripts import LoggedEpisode, read_log
 from benchmarks.statistics import Interval
+from tests.cases import cases
 from tests.robustness.damage import VALUES
 
 MARK = "@here@"
@@ -113,16 +114,14 @@ def test_a_log_of_unknown_format_is_read_or_refused_with_its_file(form: str, tmp
         refused(lambda: read_log(path), str(path))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"task": "t", "actions": ["a"], "score": NaN}', "line 1: NaN is not a JSON number"),
-        ('{"task": "t", "actions": ' + "[" * 100_000, "line 1: nested too deeply"),
-        ('{"task": "t", "actions": [], "score": ' + "9" * 400 + "}", "line 1: an integer of 400 digits"),
-        ('{"input": "already taken ' + "1" * 9_000 + f' step {NOW[5:-3]}", "output": ""}}'.replace("\n", " "),
-         "line 1: expected the first step of an episode, got one after " + "1" * 40),
-        (f'{{"input": "{NOW[:20]}", "output": ""}}', "line 1: the prompt has no 'current observation is: ..."),
-    ],
+@cases(
+    "text, words",
+    ('{"task": "t", "actions": ["a"], "score": NaN}', "line 1: NaN is not a JSON number"),
+    ('{"task": "t", "actions": ' + "[" * 100_000, "line 1: nested too deeply"),
+    ('{"task": "t", "actions": [], "score": ' + "9" * 400 + "}", "line 1: an integer of 400 digits"),
+    ('{"input": "already taken ' + "1" * 9_000 + f' step {NOW[5:-3]}", "output": ""}}'.replace("\n", " "),
+     "line 1: expected the first step of an episode, got one after " + "1" * 40),
+    (f'{{"input": "{NOW[:20]}", "output": ""}}', "line 1: the prompt has no 'current observation is: ..."),
 )  # fmt: skip
 def test_what_a_log_cannot_hold_is_named(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text, encoding="utf-8")
@@ -164,13 +163,11 @@ def test_results_are_compared_or_refused_with_their_file(tmp_path: Path) -> None
     assert min(counts) > 200
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"score": [1.0, 1e308]}, "the task 'test/1' has a score outside 0..1: [1.0, 1e+308]"),
-        ({"score": [1.0, -0.5]}, "the task 'test/1' has a score outside 0..1: [1.0, -0.5]"),
-        ({"won": [True]}, "the task 'test/1' has not all of 2 samples"),
-    ],
+@cases(
+    "change, words",
+    ({"score": [1.0, 1e308]}, "the task 'test/1' has a score outside 0..1: [1.0, 1e+308]"),
+    ({"score": [1.0, -0.5]}, "the task 'test/1' has a score outside 0..1: [1.0, -0.5]"),
+    ({"won": [True]}, "the task 'test/1' has not all of 2 samples"),
 )
 def test_a_task_that_cannot_be_is_named(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     one = made_up()
@@ -192,13 +189,11 @@ def test_a_number_that_is_none_is_refused_where_any_value_may_stand(tmp_path: Pa
             load(tmp_path / "y")
 
 
-@pytest.mark.parametrize(
-    ("tasks", "words"),
-    [
-        ([1, 0], "the same tasks stand there in another order"),
-        ([0], "only in one"),
-        ([0, 1, 1], "stand there 2 and 3 times"),
-    ],
+@cases(
+    "tasks, words",
+    ([1, 0], "the same tasks stand there in another order"),
+    ([0], "only in one"),
+    ([0, 1, 1], "stand there 2 and 3 times"),
 )
 def test_results_whose_hash_is_not_that_of_their_tasks_are_not_paired(tasks: list[int], words: str) -> None:
     one = made_up()
@@ -227,11 +222,11 @@ def test_another_listing_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_read_or_refused_with_file_and_line(tmp_path: Path) -> None:
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     episode = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
     kept.add(episode)
     line, counts = kept.path.read_bytes(), [0, 0]
     for text in changed(dataclasses.asdict(dataclasses.replace(episode, sample=1))):
         kept.path.write_bytes(line + text.encode() + b"\n")
-        counts[refused(lambda: journal(tmp_path), f"{kept.path}, line 2: ")] += 1
+        counts[refused(lambda: Lines(tmp_path / JOURNAL, Episode), f"{kept.path}, line 2: ")] += 1
     assert min(counts) > 20

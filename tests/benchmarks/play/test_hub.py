@@ -13,12 +13,11 @@ pytest.importorskip("typer")
 pytest.importorskip("huggingface_hub")
 
 import huggingface_hub
-from typer.testing import CliRunner
 
 from benchmarks.json_files import ResultsError
 from benchmarks.play import hub
 from benchmarks.play.results import load
-from benchmarks.run import app
+from tests.benchmarks.command import run
 from tests.benchmarks.play.support import played as play
 from tests.refusals import refuses
 
@@ -37,8 +36,7 @@ def played(tmp_path_factory) -> Path:
 
 
 def test_the_folder_reads_back_and_the_card_says_what_can_be_loaded(played, tmp_path):
-    result = CliRunner().invoke(app, ["hub", str(played), "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    run("hub", played, "--out", tmp_path)
     found = hub.read_folder(tmp_path)
     assert len(found) == 3
     assert all(found[name] == load(played / name) for name in found)
@@ -61,8 +59,7 @@ def test_what_does_not_belong_together_is_refused(played, tmp_path):
         hub.write_folder({one: results[one], other: results[larger]}, tmp_path)
     refuses(ResultsError, "no results to write", hub.write_folder, {}, tmp_path)
     hub.write_folder(results, tmp_path)
-    changed = dataclasses.replace(results[one].tasks[0], digest="0" * 64)
-    tasks = [changed, *results[one].tasks[1:]]
+    tasks = [dataclasses.replace(results[one].tasks[0], digest="0" * 64), *results[one].tasks[1:]]
     hub.write_json(dataclasses.replace(results[one], tasks=tasks), tmp_path / "results" / one / "results.json")
     refuses(ResultsError, "not results on the tasks of", hub.read_folder, tmp_path)
     (tmp_path / "panels" / f"{one.partition('/')[0]}.jsonl").write_text("{")
@@ -71,18 +68,15 @@ def test_what_does_not_belong_together_is_refused(played, tmp_path):
 
 def test_a_name_that_cannot_be_one_is_refused_before_anything_is_written(played, tmp_path):
     out = tmp_path / "out"
-    result = CliRunner().invoke(app, ["hub", str(played), "--out", str(out), "--upload", "a/b/c"])
-    assert (result.exit_code, out.exists()) == (2, False)
-    assert "--upload" in result.output
-    assert "a/b/c" in result.output
+    said = run("hub", played, "--out", out, "--upload", "a/b/c", status=2)
+    assert ("--upload" in said, "a/b/c" in said, out.exists()) == (True, True, False)
 
 
 def test_the_folder_is_sent_as_a_private_data_set(played, tmp_path, monkeypatch):
     api = create_autospec(huggingface_hub.HfApi, instance=True)
     api.create_repo.return_value = "https://hub/datasets/me/results"
     monkeypatch.setattr(hub, "HfApi", lambda: api)
-    result = CliRunner().invoke(app, ["hub", str(played), "--out", str(tmp_path), "--upload", "me/results"])
-    assert "https://hub/datasets/me/results" in result.output.replace("\n", "")
+    assert "https://hub/datasets/me/results" in run("hub", played, "--out", tmp_path, "--upload", "me/results")
     assert api.create_repo.call_args.kwargs | {"name": api.create_repo.call_args.args} == {
         "name": ("me/results",), "repo_type": "dataset", "private": True, "exist_ok": True,
     }  # fmt: skip

@@ -12,15 +12,16 @@ from agentgym.outside.files import OtherConfigurationError, fingerprint_of_conte
 from baselines.runs.config import make_config
 from benchmarks.json_files import ResultsError
 from benchmarks.play import panel
-from benchmarks.play.panel import JOURNAL, Episode, journal
+from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
-from tests.benchmarks.play.support import played, run
+from tests.benchmarks.command import run
+from tests.benchmarks.play.support import played
+from tests.cases import cases
 from tests.refusals import refuses
 
 
 def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
-    code, words = run("play", "alfworld/generated@1", "--tasks", 12, "--out", tmp_path)
-    assert code == 0, words
+    words = run("play", "alfworld/generated@1", "--tasks", 12, "--out", tmp_path)
     folder = tmp_path / "alfworld-generated@1-12"
     assert sorted(each.name for each in folder.iterdir()) == ["expert", "explorer", "random"]
     expert = load(folder / "expert")
@@ -33,17 +34,16 @@ def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
 
 
 def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_path):
-    code, words = run(
+    run(
         "play", "alfworld/train", "--player", "expert", "--option", "task_types=[5]", "--option", "num_games=36",
         "--steps", 3, "--out", tmp_path,
     )  # fmt: skip
-    assert code == 0, words
     found = load(tmp_path / "alfworld-train" / "expert")
     assert [task.kind for task in found.tasks] == ["pick_cool_then_place_in_recep"] * 5
     assert (found.summary.success.mean, found.summary.steps) == (0.0, 3.0)
     assert found.panel.options == {"task_types": [5], "num_games": 36, "max_episode_steps": 3}
-    code, words = run("play", "alfworld/train", "--player", "expert", "--out", tmp_path, "--option", "num_games=36")
-    assert (code, "holds a benchmark with another configuration" in words) == (2, True), words
+    words = run("play", "alfworld/train", "--player", "expert", "--out", tmp_path, "--option", "num_games=36", status=2)
+    assert "holds a benchmark with another configuration" in words, words
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,14 @@ def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_pat
     [("sokoban", "sokoban/test, hash"), ("webshop", "expert: score 1.00,"), ("searchqa/test", "expert: return 1.00,")],
 )
 def test_every_environment_has_its_split_of_the_test(name, words, tmp_path):
-    code, shown = run("play", name, "--tasks", 4, "--player", "expert", "--out", tmp_path)
-    assert code == 0, shown
-    assert words in shown
+    assert words in run("play", name, "--tasks", 4, "--player", "expert", "--out", tmp_path)
 
 
 def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypatch):
     options = (
         "play", "sokoban/generated@1", "--player", "random", "--samples", 3, "--tasks", 6, "--out", tmp_path / "a",
     )  # fmt: skip
-    code, words = run(*options, "--places", 5)
-    assert code == 0, words
+    run(*options, "--places", 5)
     plain = panel.play
 
     def interrupted(*args, **kwargs):
@@ -72,10 +69,9 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
 
     other = (*options[:-1], tmp_path / "b")
     monkeypatch.setattr(panel, "play", interrupted)
-    code, words = run(*other)
-    assert (code, "the same command plays the missing episodes" in words) == (130, True)
+    assert "the same command plays the missing episodes" in run(*other, status=130)
     folder = tmp_path / "b" / "sokoban-generated@1-6" / "random"
-    assert len(journal(folder).entries) == 7
+    assert len(Lines(folder / JOURNAL, Episode).entries) == 7
     with (folder / JOURNAL).open("ab") as file:
         file.write(b'{"task": "test/0", "sam')  # a kill in the middle of a line
 
@@ -86,8 +82,7 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
         return plain(envs, policy, todo, **kwargs)
 
     monkeypatch.setattr(panel, "play", watched)
-    code, words = run(*other)
-    assert code == 0, words
+    run(*other)
     assert len(asked) == len(set(asked)) == 6 * 3 - 7
     one, two = load(tmp_path / "a" / folder.parent.name / "random"), load(folder)
     assert one.tasks == two.tasks  # whatever the number of places and the interruption
@@ -97,8 +92,7 @@ def test_more_samples_keep_those_that_are_there(tmp_path):
     folder = tmp_path / "sokoban-generated@1-3" / "random"
     for samples in (1, 2):
         options = ("--player", "random", "--tasks", 3, "--samples", samples, "--out", tmp_path)
-        code, words = run("play", "sokoban/generated@1", *options)
-        assert code == 0, words
+        run("play", "sokoban/generated@1", *options)
         assert len((folder / JOURNAL).read_text("utf-8").splitlines()) == 3 * samples
     assert load(folder).summary.success_again is not None
 
@@ -110,11 +104,10 @@ def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
     with chat_server(say("<action>up</action>", tokens=(100, 4))) as server:
         who = f"stub@{server.url}"
         options = ("--tasks", 2, "--steps", 3, "--temperature", 0.5, "--out", tmp_path)
-        code, words = run("play", "sokoban/test", "--player", who, *options)
-        assert code == 0, words
+        run("play", "sokoban/test", "--player", who, *options)
         requests = len(server.requests)
-        code, words = run("play", "sokoban/test", "--player", who, *options)
-        assert (code, len(server.requests)) == (0, requests)
+        run("play", "sokoban/test", "--player", who, *options)
+        assert len(server.requests) == requests
     results = load(next((tmp_path / "sokoban-test").iterdir()))
     assert (results.summary.prompt_tokens, results.summary.reply_tokens) == (100 * requests, 4 * requests)
     assert results.policy.settings["temperature"] == 0.5
@@ -129,8 +122,8 @@ def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monke
     monkeypatch.setattr(
         endpoint.ChatEndpoint, "at", classmethod(lambda cls, name, **options: plain(cls, name, **options, retries=0))
     )
-    code, words = run("play", "sokoban", "--tasks", 1, "--player", "stub@http://127.0.0.1:9/v1", "--out", tmp_path)
-    assert (code, "no answer for 1 of 1" in words, "plays the missing episodes" in words) == (1, True, True), words
+    words = run("play", "sokoban", "--tasks", 1, "--player", "stub@http://127.0.0.1:9/v1", "--out", tmp_path, status=1)
+    assert ("no answer for 1 of 1" in words, "plays the missing episodes" in words) == (True, True), words
 
 
 def test_models_from_folders_play_and_say_what_they_are(tmp_path):
@@ -146,8 +139,7 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
     policy.tokenizer.save_pretrained(tmp_path / "plain")
     players = ("--player", tmp_path / "job", "--player", tmp_path / "plain")
     options = (*players, "--tasks", 3, "--steps", 2, "--temperature", 0.7, "--samples", 2, "--out", tmp_path / "out")
-    code, words = run("play", "sokoban/test", *options)
-    assert code == 0, words
+    run("play", "sokoban/test", *options)
     job, plain = (load(tmp_path / "out" / "sokoban-test" / name) for name in ("job", "plain"))
     for one in (job, plain):
         assert one.summary.prompt_tokens > one.summary.reply_tokens > 0
@@ -160,11 +152,11 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
     )
     again = tiny_policy(["#_OX√PS up down left right"], seed=1, layers=1, max_new_tokens=3)
     again.save_pretrained(tmp_path / "job" / "model")  # trained on, in the same folder
-    code, words = run("play", "sokoban/test", *options)
-    assert (code, "holds a benchmark with another configuration: weights: there" in words) == (2, True), words
+    words = run("play", "sokoban/test", *options, status=2)
+    assert "holds a benchmark with another configuration: weights: there" in words, words
     assert load(tmp_path / "out" / "sokoban-test" / "job") == job
-    code, words = run("play", "alfworld", "--tasks", 1, "--player", tmp_path / "job", "--out", tmp_path / "out")
-    assert (code, "a policy for AgentRL/Sokoban-v0, not for AgentRL/ALFWorld-v0" in words) == (2, True), words
+    words = run("play", "alfworld", "--tasks", 1, "--player", tmp_path / "job", "--out", tmp_path / "out", status=2)
+    assert "a policy for AgentRL/Sokoban-v0, not for AgentRL/ALFWorld-v0" in words, words
 
 
 def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
@@ -190,8 +182,7 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
     refuses(OtherConfigurationError, r"world: there {'corpus'", play, "other", "one")
 
 
-def test_a_fingerprint_is_that_of_the_content(tmp_path):
-
+def test_a_fingerprint_is_that_of_the_content_and_all_panels_are_listed(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         for file in ("a", "b")[:: 1 if name == "one" else -1]:
@@ -200,41 +191,33 @@ def test_a_fingerprint_is_that_of_the_content(tmp_path):
     (tmp_path / "two" / "b").write_bytes(bytes(2_999_999) + b"x")
     assert fingerprint_of_content(tmp_path / "one") != fingerprint_of_content(tmp_path / "two")
     assert fingerprint_of_content(tmp_path / "one" / "a") == fingerprint_of_content(tmp_path / "two" / "a")
-
-
-def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
-    code, words = run("play")
-    assert code == 0
+    words = run("play")
     assert re.search(r"alfworld/valid_seen@1 140 --option data=PATH", words)
     assert re.search(r"sokoban/6x6/9-12@1 256 -", words)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["alfworld", "--player", "explora"], "unknown policy 'explora'"),
-        (["sokoban", "--player", "explorer"], "unknown policy 'explorer'"),
-        (["sokoban/test", "--option", "task_types"], "expected name=value, got 'task_types'"),
-        (["alfworld/test"], "unknown split 'test'"),
-        (["alfworld/valid_seen", "--option", "task_types=[9]"], "9"),
-        (["alfworld/valid_seen", "--option", "tasktypes=[1]"], "tasktypes"),
-        (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
-        (["alfworld/valid_seen", "--option", "data=/nowhere"], "/nowhere"),
-        (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
-        (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
-        (["nothing/test"], "nothing"),
-    ],
+@cases(
+    "options, words",
+    (["alfworld", "--player", "explora"], "unknown policy 'explora'"),
+    (["sokoban", "--player", "explorer"], "unknown policy 'explorer'"),
+    (["sokoban/test", "--option", "task_types"], "expected name=value, got 'task_types'"),
+    (["alfworld/test"], "unknown split 'test'"),
+    (["alfworld/valid_seen", "--option", "task_types=[9]"], "9"),
+    (["alfworld/valid_seen", "--option", "tasktypes=[1]"], "tasktypes"),
+    (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
+    (["alfworld/valid_seen", "--option", "data=/nowhere"], "/nowhere"),
+    (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
+    (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
+    (["nothing/test"], "nothing"),
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
-    code, output = run("play", *options, "--out", tmp_path)
-    assert code == 2, output
-    assert words in output
+    assert words in run("play", *options, "--out", tmp_path, status=2)
 
 
 def test_an_environment_without_a_player_is_played_in_the_terminal(monkeypatch):
     asked = []
     monkeypatch.setattr("agentgym.play.main", lambda words: asked.append(words) or 0)
-    assert run("play", "sokoban", "--option", "boxes=1")[0] == 0
+    run("play", "sokoban", "--option", "boxes=1")
     assert asked == [["sokoban", "--set", "boxes=1"]]
 
 
@@ -242,22 +225,20 @@ EPISODE = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1,
 
 
 def test_finished_episodes_come_back_as_they_were_written(tmp_path):
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     kept.add(EPISODE)
-    assert journal(tmp_path).entries == kept.entries == {("train/1", 0): EPISODE}
+    assert Lines(tmp_path / JOURNAL, Episode).entries == kept.entries == {("train/1", 0): EPISODE}
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (b"{", "line 2: .*remove the line"),
-        (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
-        (None, "line 2: sample 0 of 'train/1'"),
-    ],
+@cases(
+    "line, words",
+    (b"{", "line 2: .*remove the line"),
+    (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
+    (None, "line 2: sample 0 of 'train/1'"),
 )
 def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     kept.add(EPISODE)
     content = kept.path.read_bytes()
     kept.path.write_bytes(content + (content if line is None else line + b"\n"))
-    refuses(ResultsError, words, journal, tmp_path)
+    refuses(ResultsError, words, Lines, tmp_path / JOURNAL, Episode)

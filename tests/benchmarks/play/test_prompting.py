@@ -14,15 +14,16 @@ pytest.importorskip("aiohttp")
 from benchmarks.json_files import read_json
 from benchmarks.play.results import load
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
-from tests.benchmarks.play.support import run
+from tests.benchmarks.command import run
+from tests.cases import cases
 
 UP = completion("Thought: a box.\nAction: up\nObservation: you won", tokens=(100, 4))
 #: Levels that one push solves.
 LEVELS = ("sokoban/test", "--option", "min_length=1", "--option", "max_length=1", "--steps", 1)
 
 
-def prompt(server, *options, panel=("sokoban/generated@1", "--tasks", 3)):
-    return run("prompt", *panel, "--model", "m", "--endpoint", server.url, *options)
+def prompt(server, *options, panel=("sokoban/generated@1", "--tasks", 3), status=0):
+    return run("prompt", *panel, "--model", "m", "--endpoint", server.url, *options, status=status)
 
 
 def distinct(requests):
@@ -32,9 +33,7 @@ def distinct(requests):
 @pytest.mark.parametrize("env", ["sokoban", "alfworld", "virtualhome", "webshop", "searchqa", "sotopia"])
 def test_the_first_prompt_of_every_environment_is_printed_and_nothing_asked(env, tmp_path):
     options = ("--tasks", 1, "--model", "m", "--endpoint", "http://127.0.0.1:9/v1", "--shots", 1, "--dry-run")
-    code, words = run("prompt", f"{env}/generated@1", *options, "--out", tmp_path)
-    assert code == 0, words
-    system, user = words.split("[user]")
+    system, user = run("prompt", f"{env}/generated@1", *options, "--out", tmp_path).split("[user]")
     assert "[system]" in system
     assert system.count("Observation: ") == system.count("Action: ") - 1 >= 1  # one says how to answer
     assert len(user) > 20
@@ -44,21 +43,19 @@ def test_the_first_prompt_of_every_environment_is_printed_and_nothing_asked(env,
 def test_pictures_are_shown_but_make_no_examples(tmp_path):
     panel = ("AgentRL/VisualSokoban-v0/test", "--tasks", 1, "--out", tmp_path)
     with chat_server(lambda handler: handler.send(UP)) as server:
-        assert "(a picture)" in prompt(server, "--dry-run", panel=panel)[1]
-        code, words = prompt(server, "--steps", 2, panel=panel)
-        assert code == 0, words
+        assert "(a picture)" in prompt(server, "--dry-run", panel=panel)
+        prompt(server, "--steps", 2, panel=panel)
         parts = [part["type"] for part in server.requests[0]["messages"][-1]["content"]]
         assert parts == ["image_url", "text"]
-        code, words = prompt(server, "--shots", 1, panel=panel)
-        assert (code, "examples are texts, and AgentRL/VisualSokoban-v0 shows pictures" in words) == (2, True), words
+        words = prompt(server, "--shots", 1, panel=panel, status=2)
+        assert "examples are texts, and AgentRL/VisualSokoban-v0 shows pictures" in words, words
 
 
 def test_react_reads_labels_shows_the_whole_episode_and_counts_tokens(tmp_path):
     with chat_server(lambda handler: handler.send(UP)) as server:
-        code, words = prompt(server, "--shots", 2, "--out", tmp_path)
-        assert code == 0, words
+        prompt(server, "--shots", 2, "--out", tmp_path)
         requests = server.requests
-        assert code == prompt(server, "--shots", 2, "--out", tmp_path)[0]
+        prompt(server, "--shots", 2, "--out", tmp_path)
         assert len(server.requests) == len(requests)
     assert requests[0]["stop"] == ["\nObservation:"]
     longest = max((each["messages"] for each in requests), key=len)
@@ -96,8 +93,7 @@ def test_reflexion_plays_lost_tasks_again_with_the_latest_three_notes(tmp_path):
 
     with chat_server(play) as server:
         options = ("--method", "reflexion", "--trials", 4, "--out", tmp_path, "--tasks", 8, "--places", 3)
-        code, words = prompt(server, *options, panel=LEVELS)
-        assert code == 0, words
+        prompt(server, *options, panel=LEVELS)
         requests = server.requests
     folder = next((tmp_path / "sokoban-test").iterdir())
     trials = [json.loads(line) for line in (folder / "trials.jsonl").read_text("utf-8").splitlines()]
@@ -116,8 +112,7 @@ def test_reflexion_plays_lost_tasks_again_with_the_latest_three_notes(tmp_path):
     assert len(requests) == len(trials) + len(notes) == distinct(requests)
     shown = [each for each in requests if not each["messages"][0]["content"].startswith("You look back")]
     assert max(each["messages"][-1]["content"].count("- note") for each in shown) == 3
-    one = results.summary
-    assert one.prompt_tokens == 100 * len(trials) + 50 * len(notes)
+    assert results.summary.prompt_tokens == 100 * len(trials) + 50 * len(notes)
 
 
 def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):
@@ -131,27 +126,24 @@ def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):
 
     stops_at = 0
     with chat_server(play) as server:
-        code, words = prompt(server, *options, "--out", tmp_path / "whole", panel=panel)
-        assert code == 0, words
+        prompt(server, *options, "--out", tmp_path / "whole", panel=panel)
         whole = len(server.requests)
     with chat_server(play) as server:
-        code, words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel)
-        assert (code, len(server.requests)) == (1, 5), words
+        words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel, status=1)
+        assert len(server.requests) == 5, words
         assert "the budget of 5 requests is spent: 5 answers" in words
         assert "raise --most-requests and give the command again" in words
-        code, words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel)
-        assert (code, len(server.requests)) == (1, 5), words  # as it was it goes no further
+        words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel, status=1)
+        assert len(server.requests) == 5, words  # as it was it goes no further
         options = (*options, "--most-requests", whole)
         stops_at = 11
-        code, words = prompt(server, *options, "--out", tmp_path / "parts", panel=panel)
-        assert (code, "Ctrl-C again stops at once" in words) == (130, True), words
+        words = prompt(server, *options, "--out", tmp_path / "parts", panel=panel, status=130)
+        assert "Ctrl-C again stops at once" in words, words
         assert 11 <= len(server.requests) <= 12 < whole  # two places: what was under way was awaited
-        code, words = prompt(server, *options, "--out", tmp_path / "parts", panel=panel)
-        assert code == 0, words
+        prompt(server, *options, "--out", tmp_path / "parts", panel=panel)
         assert len(server.requests) == whole == distinct(server.requests)
     one, two = (load(next((tmp_path / name / "sokoban-test").iterdir())) for name in ("whole", "parts"))
-    assert one.tasks == two.tasks
-    assert one.summary.prompt_tokens == two.summary.prompt_tokens
+    assert (one.tasks, one.summary.prompt_tokens) == (two.tasks, two.summary.prompt_tokens)
 
 
 def test_a_hosted_model_is_sent_what_it_takes_and_compared_with_others(tmp_path, monkeypatch):
@@ -161,19 +153,17 @@ def test_a_hosted_model_is_sent_what_it_takes_and_compared_with_others(tmp_path,
     options = [word for each in body for word in ("--body", each)]
     with chat_server(lambda handler: handler.send(reply)) as server:
         more = ("--method", "cot", "--key-variable", "MY_KEY", "--no-send-seed", "--out", tmp_path)
-        code, words = prompt(server, *more, *options)
-        assert code == 0, words
+        prompt(server, *more, *options)
         assert server.headers[0]["authorization"] == "Bearer sk-very-secret"
         assert server.requests[0].keys() == {"model", "messages", "max_completion_tokens", "reasoning_effort"}
-        code, words = prompt(server, *more, "--body", "api_key=sk-other")
-        assert (code, "see --key-variable" in words, "sk-other" in words) == (2, True, False)
+        words = prompt(server, *more, "--body", "api_key=sk-other", status=2)
+        assert ("see --key-variable" in words, "sk-other" in words) == (True, False)
     folder = next((tmp_path / "sokoban-generated@1-3").iterdir())
     assert not any(b"secret" in file.read_bytes() for file in folder.iterdir())
     assert load(folder).summary.invalid_rate < 1
     panel = ("play", "sokoban/generated@1", "--tasks", 3, "--player", "random", "--out", tmp_path)
-    assert run(*panel)[0] == 0
-    code, words = run("compare", folder, folder.parent / "random")
-    assert code == 0, words
+    run(*panel)
+    run("compare", folder, folder.parent / "random")
 
 
 def test_bad_answers_are_values_and_the_others_are_played(tmp_path):
@@ -184,19 +174,18 @@ def test_bad_answers_are_values_and_the_others_are_played(tmp_path):
     panel = ("sokoban/test", "--tasks", 3, "--steps", 2)
     options = ("--retries", 0, "--places", 1, "--out", tmp_path)
     with chat_server(play) as server:
-        code, words = prompt(server, *options, panel=panel)
-        assert (code, "1 of 3 episodes could not be scored" in words, "the same command" in words) == (1, True, True)
+        words = prompt(server, *options, panel=panel, status=1)
+        assert ("1 of 3 episodes could not be scored" in words, "the same command" in words) == (True, True)
         assert len(server.requests) == 2 + 2 * 2
-        code, words = prompt(server, *options, panel=panel)
-        assert (code, len(server.requests)) == (0, 7), words  # the one that failed is asked again, and nothing else
+        words = prompt(server, *options, panel=panel)
+        assert len(server.requests) == 7, words  # the one that failed is asked again, and nothing else
     refused = raw(b'{"error": "maximum context length is 10 tokens"}', 400)
     with chat_server(refused) as server:
-        code, words = prompt(server, *options[:-1], tmp_path / "none", panel=panel)
-        assert (code, "maximum context length" in words, len(server.requests)) == (1, True, 1), words
-    with chat_server(lambda handler: handler.send(UP), refused) as server:
-        with pytest.warns(UserWarning, match="prompts do not fit"):
-            code, words = prompt(server, *options[:-1], tmp_path / "long", panel=panel)
-        assert code == 0, words
+        words = prompt(server, *options[:-1], tmp_path / "none", panel=panel, status=1)
+        assert ("maximum context length" in words, len(server.requests)) == (True, 1), words
+    answers = chat_server(lambda handler: handler.send(UP), refused)
+    with answers as server, pytest.warns(UserWarning, match="prompts do not fit"):
+        prompt(server, *options[:-1], tmp_path / "long", panel=panel)
     found = load(next((tmp_path / "long" / "sokoban-test").iterdir()))
     # Only the first request is answered: episodes of 2, 1 and 1 steps, each ended by a prompt without a reply.
     assert (found.summary.success.mean, [task.steps for task in found.tasks]) == (0.0, [[2], [1], [1]])
@@ -210,8 +199,7 @@ def test_a_model_here_is_prompted_too(tmp_path):
     policy.model.save_pretrained(tmp_path / "model")
     policy.tokenizer.save_pretrained(tmp_path / "model")
     options = ("--model", tmp_path / "model", "--method", "reflexion", "--trials", 2, "--max-tokens", 4)
-    code, words = run("prompt", "sokoban/test", "--tasks", 2, "--steps", 2, *options, "--out", tmp_path / "out")
-    assert code == 0, words
+    run("prompt", "sokoban/test", "--tasks", 2, "--steps", 2, *options, "--out", tmp_path / "out")
     folder = tmp_path / "out" / "sokoban-test" / "model-reflexion"
     found = load(folder)
     assert (found.policy.settings["prefix"], found.policy.settings["max_new_tokens"]) == ("Thought:", 4)
@@ -219,17 +207,16 @@ def test_a_model_here_is_prompted_too(tmp_path):
     assert len((folder / "trials.jsonl").read_text("utf-8").splitlines()) >= 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
-        (["--method", "react", "--trials", 2], "react has one trial"),
-        (["--most-tokens", 5], "are for an --endpoint"),
-        (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
-        ([], "random reads no prompts"),
-    ],
+@cases(
+    "options, words",
+    (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
+    (["--method", "react", "--trials", 2], "react has one trial"),
+    (["--most-tokens", 5], "are for an --endpoint"),
+    (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
+    ([], "random reads no prompts"),
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
-    code, output = run("prompt", "sokoban/generated@1", "--tasks", 1, "--model", "random", *options, "--out", tmp_path)
-    assert code == 2, output
+    output = run(
+        "prompt", "sokoban/generated@1", "--tasks", 1, "--model", "random", *options, "--out", tmp_path, status=2
+    )
     assert words in output

@@ -1,9 +1,12 @@
 """The search study from end to end, on a few levels."""
 
+import functools
 import json
 import re
 
 import pytest
+
+from tests.benchmarks import command
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -11,25 +14,22 @@ pytest.importorskip("jinja2")
 pytest.importorskip("torch")
 
 import typer
-from typer.testing import CliRunner
 
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
+from tests.cases import cases
 
 APP = typer.Typer()
 APP.command()(STUDY.command)
 
 
-def run(*options):
-    return CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+run = functools.partial(command.run, of=APP)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("search") / "study"
-    result = run("--quick", "--tasks", 12, "--show", 3, "--out", place)
-    assert result.exit_code == 0, result.output
-    assert "mcts" in result.output
+    assert "mcts" in run("--quick", "--tasks", 12, "--show", 3, "--out", place)
     return place
 
 
@@ -38,7 +38,7 @@ def study(folder):
     return STUDY.load(folder / "search.json")
 
 
-def test_every_method_plays_with_every_budget_and_stays_within(study):
+def test_every_method_stays_within_its_budget_and_search_solves_what_random_moves_do_not(study):
     assert [(score.player, score.budget) for score in study.scores] == [
         ("alone", 0), *((method, budget) for method in METHODS for budget in (50, 200)),
     ]  # fmt: skip
@@ -46,9 +46,6 @@ def test_every_method_plays_with_every_budget_and_stays_within(study):
         assert len(score.success) == 12
         assert score.steps <= score.budget
         assert score.tokens == score.scored == 0  # the random policy writes none
-
-
-def test_search_solves_what_random_moves_do_not(study):
     solved = {(score.player, score.budget): score.success.count("1") for score in study.scores}
     assert solved["mcts", 200] > solved["alone", 0]
     assert solved["mcts", 200] >= solved["best_of_n", 200]
@@ -76,7 +73,6 @@ def test_the_graph_of_a_search_holds_what_was_simulated(study):
 def test_a_tree_of_the_root_counts_its_simulations(study):
     score = next(score for score in study.scores if (score.player, score.budget) == ("mcts", 50))
     graph = score.graph
-    assert graph is not None
     # Without rollouts a simulation is a step; those that lead to states met before are judged by nobody.
     assert graph.nodes[0].visits <= graph.episodes <= 50
 
@@ -94,34 +90,29 @@ def test_the_page_holds_the_table_and_the_graphs(study, folder):
 
 def test_the_same_command_continues_and_another_one_is_refused(folder):
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    assert run("--quick", "--tasks", 12, "--show", 3, "--out", folder).exit_code == 0
+    run("--quick", "--tasks", 12, "--show", 3, "--out", folder)
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*-*.json")} == before
-    assert run("--quick", "--tasks", 13, "--out", folder).exit_code == 2
+    run("--quick", "--tasks", 13, "--out", folder, status=2)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--methods", "mtcs"], "did you mean 'mcts'?"),
-        (["--outcome", "scores"], "did you mean 'score'?"),
-        (["--env", "sokobann"], "did you mean 'sokoban'?"),
-        (["--quick", "--show", "32"], "there is no task 32 among 32"),
-        (["--budgets", "10,x"], "distinct numbers"),
-        (["--policy", "/nowhere"], "expected a job folder"),
-    ],
+@cases(
+    "options, words",
+    (["--methods", "mtcs"], "did you mean 'mcts'?"),
+    (["--outcome", "scores"], "did you mean 'score'?"),
+    (["--env", "sokobann"], "did you mean 'sokoban'?"),
+    (["--quick", "--show", "32"], "there is no task 32 among 32"),
+    (["--budgets", "10,x"], "distinct numbers"),
+    (["--policy", "/nowhere"], "expected a job folder"),
 )
 def test_wrong_options_say_what_was_expected(options, words, tmp_path):
-    result = run(*options, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert words in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.output).split())
+    assert words in run(*options, "--out", tmp_path / "out", status=2)
 
 
 def test_a_cloned_policy_searches_with_its_own_probabilities(finished_run, tmp_path):
-    result = run(
+    run(
         "--policy", finished_run / "clone-seed0", "--listed", "--rollout", 0, "--tasks", 6, "--budgets", 20,
         "--methods", "mcts", "--out", tmp_path / "out",
     )  # fmt: skip
-    assert result.exit_code == 0, result.output
     study = STUDY.load(tmp_path / "out" / "search.json")
     assert [score.player for score in study.scores] == ["alone", "greedy", "mcts"]
     assert study.scores[-1].scored > 0

@@ -77,8 +77,7 @@ def test_the_page_of_learning(browser, finished_run, tmp_path, text):
     for name in [option.text for option in policy.options]:
         policy.select_by_visible_text(name)
         browser.find_element(By.ID, "episode-next").click()
-    shown = browser.find_element(By.ID, "episode-board").get_property("textContent")
-    assert len(shown) < LONGEST + 100
+    assert len(browser.find_element(By.ID, "episode-board").get_property("textContent")) < LONGEST + 100
     assert browser.execute_script("return window.ran") is None
     assert browser.get_log("browser") == []
 
@@ -106,6 +105,5 @@ def test_the_page_of_the_ranking_study(browser, ranking, tmp_path, text):
 def test_the_page_of_the_shaping_study(browser, tmp_path, text):
     study = made_up()
     machine = dataclasses.replace(study.machine, cpu=text, python=text)
-    hostile = dataclasses.replace(study, created=text, machine=machine)
-    opened(browser, write_page(SHAPING.shown(hostile), tmp_path)[-1])
+    opened(browser, write_page(SHAPING.shown(dataclasses.replace(study, created=text, machine=machine)), tmp_path)[-1])
     assert browser.get_log("browser") == []

@@ -37,10 +37,8 @@ def test_the_league_page_shows_its_tables_and_its_picture(browser, tmp_path, env
 def test_the_shaping_page_shows_its_table_and_curves(browser, tmp_path):
     study = made_up()
     browser.get(write_page(SHAPING.shown(study), tmp_path)[-1].as_uri())
-    rows = browser.find_elements(By.CSS_SELECTOR, ".table tbody tr")
-    assert len(rows) == len(study.config.rewards)
-    picture = browser.find_element(By.CSS_SELECTOR, ".figure img")
-    assert picture.get_property("naturalWidth") > 600
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".table tbody tr")) == len(study.config.rewards)
+    assert browser.find_element(By.CSS_SELECTOR, ".figure img").get_property("naturalWidth") > 600
     page = browser.find_element(By.TAG_NAME, "html")
     assert page.get_property("scrollWidth") <= page.get_property("clientWidth")
     assert browser.get_log("browser") == []

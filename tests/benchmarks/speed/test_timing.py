@@ -12,7 +12,6 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-import agentgym  # noqa: F401
 from agentgym.alfworld.generated.generator import generate
 from agentgym.outside.dialogue import parse
 from agentgym.trajectory import StepTable
@@ -99,8 +98,7 @@ def test_stopwatches_loops_and_medians() -> None:
     assert readings == [1, 0, 0, 1, 3, 20]
     # 100,000 additions in 18 ms: ten million in 1.8 s, half as fast as the machine speeds are scaled to.
     speed = watch.speed(watch.seconds * 1000)
-    assert speed.value == pytest.approx(1000)
-    assert speed.loop_seconds == pytest.approx(1.8)
+    assert (speed.value, speed.loop_seconds) == (pytest.approx(1000), pytest.approx(1.8))
     assert speed.scaled == pytest.approx(2000)
     refuses(ValueError, "nothing was timed", lambda: Stopwatch().speed(1))
     watch = Stopwatch()
@@ -108,8 +106,7 @@ def test_stopwatches_loops_and_medians() -> None:
     assert watch.speed(1000).loop_seconds > 0
     # Scaled: 2, 3, 1 and 4; of the two in the middle the slower one.
     speeds = [Speed(2.0, 0.9), Speed(1.0, 2.7), Speed(9.0, 0.1), Speed(4.0, 0.9)]
-    assert median(speeds[:3]) == speeds[0]
-    assert median(speeds) == speeds[0]
+    assert (median(speeds[:3]), median(speeds)) == (speeds[0], speeds[0])
     clock = FakeClock(piece=0.009)
     counts, slow = [], iter([1, 1, 1, 2, 1])
 
@@ -120,8 +117,7 @@ def test_stopwatches_loops_and_medians() -> None:
     # 1 ms a unit: 1 and 10 units are too short for half of 100 ms, 100 are enough; the second of three is slow.
     speed = best_rate(work, start=1, seconds=0.1, repeats=3, clock=clock)
     assert counts == [1, 10, 100, 100, 100]
-    assert speed.value == pytest.approx(1000)
-    assert speed.loop_seconds == pytest.approx(0.9)
+    assert (speed.value, speed.loop_seconds) == (pytest.approx(1000), pytest.approx(0.9))
 
 
 def test_best_milliseconds_leaves_the_first_call_out(monkeypatch):
@@ -196,8 +192,7 @@ def test_each_wave_has_tasks_of_its_own_and_the_first_is_not_timed(monkeypatch):
 def test_resets_may_be_left_out(monkeypatch):
     monkeypatch.setattr(timing, "_LOOP", "")
     ticks = iter(range(10_000))
-    envs = gym.make_vec(SOKOBAN, 2)
-    visits = measure_visits(envs, steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
+    visits = measure_visits(gym.make_vec(SOKOBAN, 2), steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
     assert visits.first.value == visits.replayed.value == pytest.approx(2)
 
 
@@ -226,9 +221,7 @@ def test_texts_are_new_objects_of_full_length() -> None:
     # One text for one state of one group: neither the state nor the text occurs in two pairs.
     assert len(pairs) == len({(group, state) for group, state, _ in pairs}) == len({text for *_, text in pairs})
     table = random_walk_table(0, groups=3, size=4, length=10)
-    assert len(table) == 120
-    assert table.n_groups == 3
-    assert table.trajectory_won.tolist() == [True, False] * 6
+    assert (len(table), table.n_groups, table.trajectory_won.tolist()) == (120, 3, [True, False] * 6)
     # A walk goes on where the last step led.
     rows = table.order
     inside = np.diff(table.trajectory[rows]) == 0
@@ -254,8 +247,7 @@ needs_gym_sokoban = pytest.mark.skipif(
 
 def test_visitors_and_programs() -> None:
     envs = gym.make_vec(WORLDS["webshop"].id, 8, num_products=100)
-    visit = first_visit(envs, 0, 40, wander, Stopwatch())
-    actions = {action for step in visit.plan for action in step}
+    actions = {action for step in first_visit(envs, 0, 40, wander, Stopwatch()).plan for action in step}
     assert {action.partition("[")[0] for action in actions} == {"search", "click"}
     assert "click[buy now]" in actions
     shop = envs.unwrapped.envs[0].tasks.shop
@@ -329,8 +321,7 @@ def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
 
 
 def test_ratios_and_pages() -> None:
-    speed = Speed(1000.0, 0.45)
-    assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
+    assert Measurement.of("k", "steps", "words", Speed(1000.0, 0.45)).scaled == pytest.approx(500)
     assert measured("memory", 5.0, "MB").scaled is None
     found = [
         measured("steps_vector_128", 200.0), measured("steps_stock_128", 50.0),
@@ -380,7 +371,7 @@ def test_synthetic_passages_are_the_same_however_many_are_asked_for(
     assert abs(stop - 16_464) < 600
 
 
-def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
+def test_questions_are_made_of_their_source_and_as_many_answered_as_counted(made: SyntheticPassages) -> None:
     passages = list(made.passages(1_500))
     questions = made.questions(50, 1_500)
     assert made.questions(50, 1_500) == questions
@@ -391,9 +382,6 @@ def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
     with contextlib.closing(sqlite(tuple(made.passages(500)))) as base:
         for question, source in made.questions(20, 500):
             assert int(source) + 1 in [row for (row,) in sqlite_search(base, question)]
-
-
-def test_as_many_questions_are_answered_as_are_counted() -> None:
     seen: list[str] = []
     assert batches("abcdefg", seen.extend, 3)(10) == 12
     assert "".join(seen) == "abcdefbcdefg"

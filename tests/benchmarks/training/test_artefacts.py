@@ -10,6 +10,7 @@ from agentgym.outside.text import DataError
 pytest.importorskip("torch")
 
 from benchmarks.training.artefacts import check_artefacts
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -56,22 +57,20 @@ def with_untrained_weights(folder):
     shutil.copytree(folder / "clone-seed0" / "model", folder / "rewardflow-seed0" / "model", dirs_exist_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("damage", "expected"),
-    [
-        (without_last_row, r"log.jsonl: iterations \[0, 1\]"),
-        (with_a_number_lost, "iteration 1: entropy is None"),
-        (with_a_rising_loss, r"the loss did not fall: \[1.0, 1.5\]"),
-        (with_untrained_weights, "rewardflow-seed0: the weights are those of the clone"),
-        (lambda folder: (folder / "curves.png").write_bytes(b"\x89PNG"), "expected a picture"),
-        (lambda folder: (folder / "report.html").write_text("<html>", "utf-8"), "expected the page with its data"),
-        (lambda folder: [path.unlink() for path in (folder / "grpo-seed1").glob("*/state.json")], "no checkpoint"),
-        (lambda folder: (folder / "grpo-seed1" / "log.jsonl").unlink(), "the log of training is missing"),
-        (lambda folder: (folder / "grpo-seed1" / "log.jsonl").write_text("{", "utf-8"), "log.jsonl, line 1: not JSON"),
-        (lambda folder: (folder / "clone-seed0" / "cloning.json").write_text("[", "utf-8"), "cloning.json: not JSON"),
-        (lambda folder: shutil.rmtree(folder / "grpo-seed0" / "model"), "grpo-seed0/model: weights cannot be read"),
-        (lambda folder: shutil.rmtree(folder / "clone-seed0" / "model"), "clone-seed0/model: no weights"),
-    ],
+@cases(
+    "damage, expected",
+    (without_last_row, r"log.jsonl: iterations \[0, 1\]"),
+    (with_a_number_lost, "iteration 1: entropy is None"),
+    (with_a_rising_loss, r"the loss did not fall: \[1.0, 1.5\]"),
+    (with_untrained_weights, "rewardflow-seed0: the weights are those of the clone"),
+    (lambda folder: (folder / "curves.png").write_bytes(b"\x89PNG"), "expected a picture"),
+    (lambda folder: (folder / "report.html").write_text("<html>", "utf-8"), "expected the page with its data"),
+    (lambda folder: [path.unlink() for path in (folder / "grpo-seed1").glob("*/state.json")], "no checkpoint"),
+    (lambda folder: (folder / "grpo-seed1" / "log.jsonl").unlink(), "the log of training is missing"),
+    (lambda folder: (folder / "grpo-seed1" / "log.jsonl").write_text("{", "utf-8"), "log.jsonl, line 1: not JSON"),
+    (lambda folder: (folder / "clone-seed0" / "cloning.json").write_text("[", "utf-8"), "cloning.json: not JSON"),
+    (lambda folder: shutil.rmtree(folder / "grpo-seed0" / "model"), "grpo-seed0/model: weights cannot be read"),
+    (lambda folder: shutil.rmtree(folder / "clone-seed0" / "model"), "clone-seed0/model: no weights"),
 )
 def test_what_is_missing_is_named(copy, damage, expected):
     damage(copy)

@@ -11,12 +11,13 @@ import typer
 from rich.console import Console
 
 from baselines.environments.registry import settings_of
+from baselines.runs.dose import Dose, decisions
 from benchmarks.machine import describe_machine
 from benchmarks.report.assemble import write_picture
 from benchmarks.statistics import paired_t
-from benchmarks.training import dose, evidence
-from benchmarks.training.dose import Dose
+from benchmarks.training import evidence
 from benchmarks.training.head_to_head import plan_study, run_until_settled
+from benchmarks.training.head_to_head_page import dose_cells
 from benchmarks.training.records import Point, Record, Setting, Trainings
 from policies.scripted import RandomPolicy
 
@@ -53,17 +54,15 @@ def one_sided(seeds):
     records = []
     for each in made.records:
         if each.method == "oracle" and each.stage == "final":
-            moved = record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5)
-            records.append(moved)
+            records.append(record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5))
         elif each.stage != "search":
             records.append(dataclasses.replace(each, test=record("grpo", 0, 64, 0, 0).test))
     searched = [each for each in made.records if each.stage == "search"]
     return dataclasses.replace(made, records=[*searched, *records])
 
 
-def test_a_comparison_is_a_paired_t_test_over_seeds():
-    found = evidence.compare(study(4))
-    (oracle,) = found
+def test_comparisons_areas_tokens_and_falls_by_hand():
+    (oracle,) = evidence.compare(study(4))
     # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
     assert oracle.difference["end"] == expected
@@ -71,22 +70,13 @@ def test_a_comparison_is_a_paired_t_test_over_seeds():
     assert oracle.difference["area"].mean == pytest.approx(0.175, abs=1e-3)  # (.2 / 2 + (.2 + .3) / 2) / 2
     assert oracle.p["end"] == pytest.approx(p)
     assert oracle.verdict == "settled"  # the area differs nearly alike in all seeds
-
-
-def test_area_and_tokens_by_hand():
     run = record("grpo", 0, 64, 0.0, 0.5, 1.0)
     assert evidence.area(run, 100) == 0.5
-    assert evidence.tokens_to(run) == 90.0
-    assert evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5)) == math.inf
+    assert (evidence.tokens_to(run), evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5))) == (90.0, math.inf)
     assert evidence.end(run) == 0.5
-
-
-def test_a_run_that_loses_half_of_its_clone_is_counted_as_fallen():
     cells = {row[0]: row for row in evidence.rows(study(4))}
     assert cells["grpo"][4] == "1"  # 7 of 128 after 16
-    assert cells["oracle"][4] == "0"
-    assert cells["oracle"][-1] == "settled"
-    assert cells["grpo"][3] == "not reached (0)"
+    assert (cells["oracle"][4], cells["oracle"][-1], cells["grpo"][3]) == ("0", "settled", "not reached (0)")
 
 
 def test_looks_go_on_until_settled_or_out_of_time():
@@ -127,17 +117,17 @@ def test_the_dose_of_a_run_by_hand(tmp_path):
     counted(trainer, table, {"iteration": 2, "updates": 1.0})  # after Ctrl-C, played again
     counted(trainer, table, {"iteration": 3, "updates": 5.0})  # past the end
     assert counted.sums(2) == {"samples": 3.0, "updates": 3.0, "credit": 4.0, "silent": 0.5}
-    assert dose.cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
-    assert dose.cells([{}]) == ["-"] * 5  # a record from before
+    assert dose_cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
+    assert dose_cells([{}]) == ["-"] * 5  # a record from before
 
 
 def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_not_known():
     config = plan_study(settings_of("corridor"), "tiny", ["grpo"], [0], settings=1, options={"length": 2}).config
-    assert dose.decisions(config.learning, RandomPolicy(), 0) == 1.0
+    assert decisions(config.learning, RandomPolicy(), 0) == 1.0
     config = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0], settings=1).config
-    assert 0 < dose.decisions(config.learning, RandomPolicy(), 0) < 1
+    assert 0 < decisions(config.learning, RandomPolicy(), 0) < 1
     config = plan_study(settings_of("webshop"), "tiny", ["grpo"], [0], settings=1).config
-    assert dose.decisions(config.learning, RandomPolicy(), 0) is None
+    assert decisions(config.learning, RandomPolicy(), 0) is None
 
 
 def test_the_horizon_has_a_picture(tmp_path):

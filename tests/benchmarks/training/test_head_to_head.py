@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import command
+
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -17,7 +19,6 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 import typer
-from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
@@ -56,16 +57,13 @@ APP = typer.Typer()
 APP.command()(head_to_head)
 
 
-def run(*options):
-    return CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+run = functools.partial(command.run, of=APP)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("head") / "to-head"
-    result = run("--quick", "--out", place)
-    assert result.exit_code == 0, result.output
-    assert "gigpo" in result.output
+    assert "gigpo" in run("--quick", "--out", place)
     return place
 
 
@@ -83,8 +81,7 @@ def test_searches_and_final_runs(study) -> None:
     trained = [record for record in study.records if record.stage != "clone"]
     for record in trained:
         assert record.tokens >= study.config.token_budget
-        assert record.curve[0].tokens == 0
-        assert record.curve[-1].tokens == record.tokens
+        assert (record.curve[0].tokens, record.curve[-1].tokens) == (0, record.tokens)
         # Two points of equal shares, each with the iteration that passes it.
         assert len(record.curve) <= 3
         assert [point.tokens for point in record.curve] == sorted(point.tokens for point in record.curve)
@@ -99,21 +96,16 @@ def test_searches_and_final_runs(study) -> None:
         assert {len(success) for success in final.test.values()} == {study.config.learning.eval_tasks}
     first = dataclasses.replace(study, records=study.records[:7])
     second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
-    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
+    assert sorted(map(repr, merge(first, second).records)) == sorted(map(repr, study.records))
 
 
-def test_the_same_command_trains_nothing_again(folder):
+def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_folder(folder):
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
     result = run("--quick", "--out", folder)
-    assert result.exit_code == 0, result.output
-    assert "8 of 8 runs are finished" in result.output
+    assert "8 of 8 runs are finished" in result
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
-
-
-def test_another_budget_needs_another_folder(folder):
-    result = run("--quick", "--tokens", 700, "--out", folder)
-    assert result.exit_code == 2
-    assert "another configuration" in result.output
+    result = run("--quick", "--tokens", 700, "--out", folder, status=2)
+    assert "another configuration" in result
 
 
 def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
@@ -122,26 +114,21 @@ def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
     page.parent.mkdir(parents=True)
     (records / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
     page.write_text("# Title\n\n<!-- sokoban -->\n<!-- end of sokoban -->\n\nWords that stay.\n", encoding="utf-8")
-    result = run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Title\n")
     assert text.endswith("Words that stay.\n")
     assert re.search(r"^\| gigpo \| 1 \|", text, re.MULTILINE)
     assert (tmp_path / "docs" / "images" / "head_to_head_sokoban.png").stat().st_size > 1000
-    assert run("--from", records, "--pages", page.parent, "--out", tmp_path / "out").exit_code == 0
+    run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
     assert page.read_text(encoding="utf-8") == text
 
 
 def test_a_page_without_marks_is_refused(folder, tmp_path):
     page = tmp_path / "head-to-head-sokoban.md"
-    missing = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
-    assert missing.exit_code == 2
-    assert "has no page for sokoban" in missing.output
+    assert "has no page for sokoban" in run("--from", folder, "--pages", tmp_path, "--out", tmp_path, status=2)
     page.write_text("nothing", encoding="utf-8")
-    result = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "<!-- sokoban -->" in result.output
+    assert "<!-- sokoban -->" in run("--from", folder, "--pages", tmp_path, "--out", tmp_path, status=2)
 
 
 def test_a_study_goes_on_from_its_file_alone(folder, study, tmp_path):
@@ -149,9 +136,7 @@ def test_a_study_goes_on_from_its_file_alone(folder, study, tmp_path):
     place = tmp_path / "elsewhere"
     place.mkdir()
     (place / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
-    result = run("--quick", "--out", place)
-    assert result.exit_code == 0, result.output
-    assert "8 of 8 runs are finished" in result.output
+    assert "8 of 8 runs are finished" in run("--quick", "--out", place)
     assert load(place / "sokoban.json").records == study.records
 
 
@@ -173,7 +158,7 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
     written["records"][-1]["tokens"] = "many"
     (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
-    assert run("--from", tmp_path, "--out", tmp_path / "out").exit_code == 2
+    run("--from", tmp_path, "--out", tmp_path / "out", status=2)
 
 
 def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path):
@@ -191,9 +176,7 @@ def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path)
     records = tmp_path / "records"
     records.mkdir()
     save(alone, records / "sokoban.json")
-    result = run("--from", records, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    assert said in result.output
+    assert said in run("--from", records, "--out", tmp_path / "out")
     page = (tmp_path / "out" / "sokoban" / "report.md").read_text(encoding="utf-8")
     assert " ".join(said.split()) in " ".join(page.split())
     assert "| grpo | 1 |" in page
@@ -250,9 +233,7 @@ def test_a_file_of_another_study_is_not_replaced(study, tmp_path):
     path = tmp_path / "sokoban.json"
     save(study, path)
     content = path.read_bytes()
-    result = run("--quick", "--tokens", 700, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "would replace: token_budget" in result.output
+    assert "would replace: token_budget" in run("--quick", "--tokens", 700, "--out", tmp_path, status=2)
     assert path.read_bytes() == content
 
 
@@ -270,8 +251,7 @@ def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
 
 def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
-    work = pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path)))
-    assert work.args == (plan, tmp_path)
+    assert pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path))).args == (plan, tmp_path)
     jobs = plan.jobs()
     assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
     for place, job in enumerate(jobs):
@@ -295,9 +275,7 @@ def test_settings_are_drawn_from_the_space() -> None:
 
 def test_more_settings_than_there_are_is_refused(tmp_path):
     refuses(ValueError, "there are only 3", draw, "rloo", 4, 1.0, 0)
-    result = run("--quick", "--settings", 50, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "--settings" in result.output
+    assert "--settings" in run("--quick", "--settings", 50, "--out", tmp_path, status=2)
 
 
 def test_the_pages_hold_what_their_records_say():
@@ -345,19 +323,15 @@ def test_a_setting_is_chosen_by_the_mean_of_its_seeds_over_the_last_third():
 def test_a_corridor_has_a_study_of_its_own_for_each_length():
     plan = plan_study(settings_of("corridor"), "tiny", ["grpo", "oracle"], [0], settings=6, search_runs=2,
                       options={"length": 24})  # fmt: skip
-    assert plan.config.name == "corridor-n24"
-    assert plan.config.token_budget == 6000
+    assert (plan.config.name, plan.config.token_budget) == ("corridor-n24", 6000)
     assert plan.config.learning.setup.options == {"length": 24}
     assert len(plan.settings("grpo")) == 6  # three learning rates, with and without dynamic sampling
-    assert len(plan.settings("oracle")) == 3
-    assert len(plan.search_jobs("oracle")) == 6
+    assert (len(plan.settings("oracle")), len(plan.search_jobs("oracle"))) == (3, 6)
     assert plan.needed(plan.search_jobs("oracle")[1])[0] in plan.jobs()
 
 
 def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
-    result = run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "nothing is trained" in result.output
+    assert "nothing is trained" in run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path, status=2)
 
 
 def test_methods_with_settings_are_known_by_their_names():

@@ -27,6 +27,7 @@ from benchmarks.training.learning import RESULTS, STUDY, needs, parts
 from benchmarks.training.options import named_methods
 from benchmarks.training.showcase import trained_graph
 from policies.huggingface import HuggingFacePolicy
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -44,7 +45,7 @@ def config(found):
     return found.config
 
 
-def test_every_run_leaves_log_checkpoint_model_and_tensorboard_files(finished_run, config):
+def test_every_run_leaves_its_files_and_starts_from_the_clone_of_its_seed(finished_run, config, found):
     for method in config.methods:
         for seed in config.seeds:
             folder = finished_run / f"{method}-seed{seed}"
@@ -55,9 +56,6 @@ def test_every_run_leaves_log_checkpoint_model_and_tensorboard_files(finished_ru
             assert any(folder.glob("checkpoint-*/state.json"))
             assert (folder / "model" / "policy.json").is_file()
             assert list(folder.glob("tensorboard/events.*"))
-
-
-def test_all_methods_of_a_seed_start_from_the_same_clone(found, config):
     for seed in config.seeds:
         starts = {(run.curve[0].greedy, run.curve[0].success) for run in found.runs if run.seed == seed}
         assert len(starts) == 1
@@ -95,16 +93,13 @@ def test_a_part_that_is_missing_or_damaged_is_named(finished_run, config, tmp_pa
     refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
 
 
-def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
+def test_folders_name_what_differs_and_parts_wait_for_theirs(config, tmp_path):
     for _ in range(2):
         with claimed(tmp_path, config):
             pass
     other = dataclasses.replace(config, groups=99)
     with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"), claimed(tmp_path, other):
         pass
-
-
-def test_parts_are_clones_first_and_runs_wait_for_theirs(config):
     assert list(parts(config)) == [
         "clone-seed0", "clone-seed1", "references",
         "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",
@@ -259,30 +254,24 @@ def change(value, path, new):
         value[path[-1]] = new
 
 
-@pytest.mark.parametrize(
-    ("path", "new", "expected"),
-    [
-        (("version",), 99, r"this code reads version 2, got version 99"),
-        (("config", "seeds"), "0", r"results\.json: config\.seeds: Input should be a valid array, got '0'"),
-        (("config", "seeds"), [0, 1, 5], r"no run of 'grpo' with seed 5"),
-        (("config", "methods"), ["grpo", "rloo"], r"no run of 'rloo' with seed 0"),
-        (("config", "eval_tasks"), 13, r"results\.json: scores\[0\]\.success: expected 13 characters"),
-        (
-            ("runs", 0, "curve", 1, "greedy"),
-            "high",
-            r"runs\[0\]\.curve\[1\]\.greedy: Input should be a valid number, got 'high'",
-        ),
-        (("runs", 0, "curve"), [], r"json: runs\[0\]\.curve: iterations must rise"),
-        (("runs", 0, "seed"), True, r"runs\[0\]\.seed: Input should be a valid integer, got True"),
-        (("runs", 0, "seed"), KeyError, r"runs\[0\]\.seed: Field required"),
-        (("runs", 0, "seconsd"), 1.0, r"runs\[0\]\.seconsd: Unexpected keyword argument"),
-        (("scores",), [], r"no sampled score of 'random' with seed 0"),
-        (
-            ("graphs", 0, "edges", 0, "target"),
-            10_000,
-            r"graphs\[0\]\.edges: an edge ends at a node that does not exist",
-        ),
-    ],
+@cases(
+    "path, new, expected",
+    (("version",), 99, r"this code reads version 2, got version 99"),
+    (("config", "seeds"), "0", r"results\.json: config\.seeds: Input should be a valid array, got '0'"),
+    (("config", "seeds"), [0, 1, 5], r"no run of 'grpo' with seed 5"),
+    (("config", "methods"), ["grpo", "rloo"], r"no run of 'rloo' with seed 0"),
+    (("config", "eval_tasks"), 13, r"results\.json: scores\[0\]\.success: expected 13 characters"),
+    (
+        ("runs", 0, "curve", 1, "greedy"),
+        "high",
+        r"runs\[0\]\.curve\[1\]\.greedy: Input should be a valid number, got 'high'",
+    ),
+    (("runs", 0, "curve"), [], r"json: runs\[0\]\.curve: iterations must rise"),
+    (("runs", 0, "seed"), True, r"runs\[0\]\.seed: Input should be a valid integer, got True"),
+    (("runs", 0, "seed"), KeyError, r"runs\[0\]\.seed: Field required"),
+    (("runs", 0, "seconsd"), 1.0, r"runs\[0\]\.seconsd: Unexpected keyword argument"),
+    (("scores",), [], r"no sampled score of 'random' with seed 0"),
+    (("graphs", 0, "edges", 0, "target"), 10_000, r"graphs\[0\]\.edges: an edge ends at a node that does not exist"),
 )
 def test_a_malformed_file_is_refused_with_the_path_of_the_fault(finished_run, tmp_path, path, new, expected):
     value = copy.deepcopy(json.loads((finished_run / "results.json").read_text("utf-8")))
@@ -336,8 +325,7 @@ def test_settings_and_names(config) -> None:
     setting = imitation_setting(config, 3)
     assert list(setting.tasks) == [{"split": "train", "index": i} for i in range(config.clone_tasks)]
     assert setting.supervised["learning_rate"] == 3e-3
-    assert setting.training.learning_rate == config.training["learning_rate"]
-    assert setting.seed == 3
+    assert (setting.training.learning_rate, setting.seed) == (config.training["learning_rate"], 3)
     with pytest.raises(typer.BadParameter, match="--clone-tasks 0 leaves none"):
         _check_envs(dataclasses.replace(config, methods=["sft"], clone_tasks=0))
     other = dataclasses.replace(

@@ -47,7 +47,7 @@ def render(found):
     return html(page, {each.file: b"" for each in page.figures})
 
 
-def test_the_page_asks_for_nothing_from_outside(finished_run):
+def test_the_page_fetches_nothing_and_equal_results_are_an_equal_page(finished_run, found, tmp_path):
     page = (finished_run / "report.html").read_text("utf-8")
     assert len(page) < 3_000_000
     # Of the chart library's script, which is the only one from elsewhere, the browser test says the same.
@@ -55,9 +55,14 @@ def test_the_page_asks_for_nothing_from_outside(finished_run):
     assert len(page) - len(ours) > 1_000_000
     assert set(re.findall(r"https?://[^\s\"'<)]+", ours)) == {"http://www.w3.org/2000/svg"}  # a name, never fetched
     assert not re.search(r"<(script|img|iframe)[^>]*\ssrc=(?!.data:)|<link[^>]*stylesheet|@import|url\((?!#)", ours)
+    page = (finished_run / "report.html").read_text("utf-8")
+    written = {path.name: path.read_text("utf-8") for path in write_page(STUDY.shown(found), tmp_path)[1:]}
+    assert written["report.html"] == page
+    assert noted(finished_run).words in page
+    assert "| rewardflow | " in written["report.md"]
 
 
-def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
+def test_the_page_holds_table_curves_episodes_graphs_and_warnings(found, finished_run):
     page = (finished_run / "report.html").read_text("utf-8")
     for policy in ("random", "expert", "clone", "grpo", "rewardflow"):
         assert f'<th scope="row">{policy}</th>' in page
@@ -67,36 +72,20 @@ def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
     assert list(data["episodes"]) == ["random", "expert", "clone", "grpo", "rewardflow"]
     assert len(data["graphs"]) == 4
     assert all(0 <= node[axis] <= 1 for graph in data["graphs"] for node in graph["nodes"] for axis in "xy")
-
-
-def test_equal_results_are_an_equal_page(found, finished_run, tmp_path):
-    page = (finished_run / "report.html").read_text("utf-8")
-    written = {path.name: path.read_text("utf-8") for path in write_page(STUDY.shown(found), tmp_path)[1:]}
-    assert written["report.html"] == page
-    assert noted(finished_run).words in page
-    assert "| rewardflow | " in written["report.md"]
-
-
-def test_what_the_runs_warned_of_stands_below_the_table(found):
     assert all(line.startswith("iteration ") for run in found.runs for line in run.warnings)
     runs = [
         dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
     ]
-    page = render(dataclasses.replace(found, runs=runs))
-    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    assert render(dataclasses.replace(found, runs=runs)).count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
     none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
     assert "<h2>Warnings</h2>" not in render(dataclasses.replace(found, runs=none))
 
 
-def test_every_symbol_of_the_boards_has_a_tile(found):
+def test_boards_have_tiles_and_text_environments_are_shown_as_text(found):
     data = page_data(found)
     symbols = {symbol for graph in data["graphs"] for node in graph["nodes"] for symbol in node["text"]}
     assert symbols - {"\n"} <= set(data["tiles"])
-
-
-def test_text_environments_are_shown_as_text():
-    assert settings_of("AgentRL/ALFWorld-v0").tiles is None
-    assert settings_of("AgentRL/Sokoban-v0").tiles["X"] == "box"
+    assert (settings_of("AgentRL/ALFWorld-v0").tiles, settings_of("AgentRL/Sokoban-v0").tiles["X"]) == (None, "box")
 
 
 def test_observations_cannot_break_out_of_the_data(found):
@@ -109,13 +98,10 @@ def test_observations_cannot_break_out_of_the_data(found):
     assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
 
 
-def test_the_lead_says_what_was_trained_and_from_where(found):
+def test_rows_are_averages_and_differences_those_of_trained_policies(found):
     assert "Tiny language-model policies are cloned" in render(found)
     other = dataclasses.replace(found, config=dataclasses.replace(found.config, model="some/folder", clone_tasks=0))
     assert "Language-model policies are trained without a warm start" in render(other)
-
-
-def test_rows_are_averages_over_seeds(found):
     assert [row[0] for row in STUDY.shown(found).tables[0].texts] == ["random", "expert", "clone", "grpo", "rewardflow"]
     for policy in ("clone", "grpo"):
         greedy = found.of(policy, "greedy")
@@ -124,16 +110,10 @@ def test_rows_are_averages_over_seeds(found):
         assert success(found, policy, "greedy").mean == pytest.approx(solved / 24)
         assert cells(found, policy)[4] == f"{sum(score.mean_length for score in greedy) / 2:.1f}"
     assert success(found, "expert", "greedy").mean == 1.0
-
-
-def test_only_methods_are_compared_and_only_trained_policies_have_a_time(found):
     for policy in ("random", "expert", "clone", "grpo", "rewardflow"):
         assert (difference(found, policy) is not None) == (policy in ("grpo", "rewardflow"))
         assert (cells(found, policy)[-1] == "-") == (policy in ("random", "expert"))
     assert success(found, "random", "greedy") is success(found, "expert", "sampled") is None
-
-
-def test_the_difference_is_that_of_the_success_rates(found):
     for method in ("grpo", "rewardflow"):
         own, clone = (success(found, policy, "greedy").mean for policy in (method, "clone"))
         assert difference(found, method).mean == pytest.approx(own - clone)
@@ -193,22 +173,16 @@ def test_curves_average_seeds_at_shared_iterations(found):
     assert curve_series(dataclasses.replace(found, runs=runs), "sampled")[0]["mean"] == pytest.approx([0.1, 0.4])
 
 
-def test_the_picture_is_a_large_png(found, tmp_path):
+def test_the_picture_is_large_and_explains_its_band_in_distinct_colours(found, tmp_path):
     write_picture(draw_curves(found), tmp_path / "curves.png")
     content = (tmp_path / "curves.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     assert width > 1000
     assert height > 700
-
-
-def test_the_band_is_explained(found):
     assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
     one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
     assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
-
-
-def test_methods_have_distinct_colours():
     names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
     assert len({colour_of(name) for name in names}) == 5
     assert colour_of("a new method").startswith("#")

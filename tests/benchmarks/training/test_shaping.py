@@ -5,12 +5,13 @@ import re
 
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("torch")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("typer")
 
-import typer
 
 from baselines.sb3.shaping import Point, SB3Config
 from baselines.sb3.sokoban import Levels
@@ -18,15 +19,8 @@ from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import signed, terminal_table, write_page
 from benchmarks.statistics import Interval
-from benchmarks.training.shaping import (
-    COMPARED,
-    STUDY,
-    ShapingConfig,
-    ShapingResults,
-    ShapingRun,
-    compared,
-    curves,
-)
+from benchmarks.training.shaping import COMPARED, STUDY, ShapingConfig, ShapingResults, ShapingRun, compared, curves
+from tests.cases import cases
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -51,7 +45,7 @@ def made_up() -> ShapingResults:
     )
 
 
-def test_rows_by_hand() -> None:
+def test_rows_curves_and_colours_by_hand() -> None:
     found = {reward: compared(made_up(), reward) for reward in COMPARED}
     # At the end: 3 of 8, 6 of 8, 1 of 8; held out one of two everywhere.
     assert {reward: (row[0].split(" ")[0], row[2].split(" ")[0]) for reward, row in found.items()} == {
@@ -60,16 +54,10 @@ def test_rows_by_hand() -> None:
     differences = {reward: [row[i][0].split(" ")[0] for i in (1, 3)] for reward, row in found.items()}
     assert differences == {"success": ["-", "-"], "shaped": ["+37.5", "+0.0"], "own": ["-25.0", "+0.0"]}
     assert {row[-1] for row in found.values()} == {"2"}
-
-
-def test_the_curve_is_a_mean_over_seeds() -> None:
     training, held_out = (panel.lines for panel in curves(made_up()))
     shaped = training["1 for success, shaped"]
     assert {steps: band.mean for steps, band in shaped.items()} == {"0": 0.0, "1.024": 0.375, "2.048": 0.75}
     assert [band.mean for band in held_out["the environment's own"].values()] == [0.0, 0.5, 0.5]
-
-
-def test_only_intervals_that_exclude_zero_are_coloured() -> None:
     intervals = [Interval((low + high) / 2, low, high) for low, high in ((0.1, 0.6), (-0.1, 0.8), (-0.4, -0.2))]
     assert [signed(interval)[1] for interval in intervals] == ["up", "", "down"]
     assert signed(None) == ("-", "")
@@ -107,12 +95,10 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
     assert re.findall(r'(?:src|href)="(?!data:)', text) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda plain: plain.update(version=9), "version 1, got version 9"),
-        (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
-    ],
+@cases(
+    "change, words",
+    (lambda plain: plain.update(version=9), "version 1, got version 9"),
+    (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> None:
     path = tmp_path / "shaping.json"
@@ -129,21 +115,11 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> No
         STUDY.load(tmp_path / "nowhere.json")
 
 
-def invoke(*arguments: str) -> tuple[int, str]:
-    from typer.testing import CliRunner
-
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(STUDY.command)
-    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "120", "TERM": "dumb"})
-    return result.exit_code, " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", result.output).split())
-
-
 def test_wrong_options_are_explained(tmp_path) -> None:
-    status, words = invoke("--seeds", "0,0")
-    assert (status, "distinct numbers" in words) == (2, True)
+    words = run("--seeds", "0,0", status=2)
+    assert "distinct numbers" in words
     (tmp_path / "config.json").write_text("{}")
-    status, words = invoke("--quick", "--out", str(tmp_path))
-    assert status == 2
+    words = run("--quick", "--out", str(tmp_path), status=2)
     assert "another configuration" in words
 
 
@@ -151,8 +127,7 @@ def test_wrong_options_are_explained(tmp_path) -> None:
 def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
     pytest.importorskip("stable_baselines3")
     folder = tmp_path / "study"
-    status, words = invoke("--quick", "--jobs", "2", "--out", str(folder))
-    assert status == 0, words
+    run("--quick", "--jobs", "2", "--out", str(folder))
     assert sorted(path.name for path in folder.iterdir()) == [
         ".lock", "config.json", "own-seed0.json", "own-seed1.json", "report.html", "report.md", "shaped-seed0.json",
         "shaped-seed1.json", "shaping.json", "shaping.png", "success-seed0.json", "success-seed1.json",
@@ -161,8 +136,7 @@ def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
     assert [run.points[-1].known > 0 for run in found.runs] == [run.reward == "shaped" for run in found.runs]
     # A training that is done again finds the same.
     (folder / "shaped-seed1.json").unlink()
-    status, words = invoke("--quick", "--out", str(folder))
-    assert (status, "5 of 6 trainings are finished" in words) == (0, True)
+    assert "5 of 6 trainings are finished" in run("--quick", "--out", str(folder))
 
     def outcomes(results: ShapingResults) -> list[list[tuple[str, str, int]]]:
         return [[(p.training, p.held_out, p.states) for p in run.points] for run in results.runs]

@@ -1,10 +1,13 @@
 """The studies from end to end, tiny; tables from records made by hand; pages that hold what their records say."""
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 
 import pytest
+
+from tests.benchmarks import command
 
 pytest.importorskip("torch")
 pytest.importorskip("typer")
@@ -12,34 +15,22 @@ pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.report.markdown import replaced
-from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import (
-    STUDIES,
-    Arm,
-    PaperStudy,
-    figure,
-    load,
-    plan_of,
-    table,
-)
+from benchmarks.training.studies import STUDIES, Arm, PaperStudy, figure, load, plan_of, table
+from tests.cases import cases
 from website.method_results import with_studies
 
 DOCS = Path(__file__).parents[3] / "docs"
 RECORDS = DOCS / "studies" / "records"
 
 
-def run(*options):
-    return CliRunner().invoke(
-        app, ["study", *(str(option) for option in options)], env={"COLUMNS": "200", "TERM": "dumb"}
-    )
+run = functools.partial(command.run, "study")
 
 
 def _planned(name):
@@ -65,22 +56,18 @@ def test_a_study_trains_what_is_missing(tmp_path):
     first, second = plan.methods
     _hold(tmp_path / "trained", plan, [made["clone"], made[first]])
     result = run("distance", "--quick", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
     # The clone's weights are not there: it is made again, and a run begins with it.
-    assert "1 of 3 runs are finished" in result.output
+    assert "1 of 3 runs are finished" in result
     (trained,) = load(tmp_path / "distance.json").trained
     found = {record.method: record for record in trained.records}
-    assert set(found) == {"clone", first, second}
-    assert found[first] == made[first]
+    assert (set(found), found[first]) == ({"clone", first, second}, made[first])
 
 
 def test_studies_share_their_runs(tmp_path):
     (plan, made), (other, others) = _planned("normalisation"), _planned("distance")
     assert plan.config == other.config
     _hold(tmp_path / "trained", plan, list({**made, **others}.values()))
-    shared = run("distance", "--quick", "--out", tmp_path)
-    assert shared.exit_code == 0, shared.output
-    assert "3 of 3 runs are finished" in shared.output
+    assert "3 of 3 runs are finished" in run("distance", "--quick", "--out", tmp_path)
     (trained,) = load(tmp_path / "distance.json").trained
     # Of the other study's runs those that this one asks for.
     assert [record.method for record in trained.records] == list(others)
@@ -90,8 +77,7 @@ def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     page = tmp_path / "docs" / "studies.md"
     page.parent.mkdir(parents=True)
     page.write_text("# Title\n\n<!-- distance -->\n<!-- end of distance -->\n\nWords that stay.\n", encoding="utf-8")
-    result = run("distance", "--from", RECORDS, "--page", page, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    run("distance", "--from", RECORDS, "--page", page, "--out", tmp_path / "out")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Title\n")
     assert text.endswith("Words that stay.\n")
@@ -101,19 +87,15 @@ def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     assert "rewardflow" in (tmp_path / "out" / "distance" / "report.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["distances"], "No such command 'distances'"),
-        (["distance", "--from", "nowhere"], "no such file"),
-        (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
-        (["distance", "--model", "no/such/model"], "no Hugging Face model"),
-    ],
+@cases(
+    "options, words",
+    (["distances"], "No such command 'distances'"),
+    (["distance", "--from", "nowhere"], "no such file"),
+    (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
+    (["distance", "--model", "no/such/model"], "no Hugging Face model"),
 )
 def test_wrong_questions_are_answered_in_a_sentence(options, words, tmp_path):
-    result = run(*options, *([] if "--from" in options else ["--out", tmp_path]))
-    assert result.exit_code == 2
-    assert words in " ".join(result.output.split())
+    assert words in run(*options, *([] if "--from" in options else ["--out", tmp_path]), status=2)
 
 
 ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo"))
@@ -121,8 +103,7 @@ ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo
 
 def _trainings(records, *, beside=()):
     plan = plan_study(settings_of("sokoban"), "tiny", [], [0], settings=0, quick=True, beside=beside)
-    learning = dataclasses.replace(plan.config.learning, eval_tasks=4)
-    config = dataclasses.replace(plan.config, learning=learning)
+    config = dataclasses.replace(plan.config, learning=dataclasses.replace(plan.config.learning, eval_tasks=4))
     return Trainings(1, Machine("a processor", 1, 1.0, "a system", "3", {}), config, records)
 
 

@@ -4,28 +4,24 @@ import dataclasses
 
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
-from typer.testing import CliRunner
 
-from benchmarks.run import app
 from benchmarks.statistics import Interval
 from benchmarks.truth.combinations import PUBLISHED, STUDY, Contest, Place
 from benchmarks.truth.credits import CHOSEN, COMBINATIONS, OWN, names_of
 from tests.refusals import refuses
 
-
-def run(folder):
-    options = ["study", "combinations", "--quick", "--split", "test", "--env", "sokoban", "--out", str(folder)]
-    return CliRunner().invoke(app, options)
+OPTIONS = ("study", "combinations", "--quick", "--split", "test", "--env", "sokoban", "--out")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("combinations") / "study"
-    result = run(place)
-    assert result.exit_code == 0, result.output
+    run(*OPTIONS, place)
     return place
 
 
@@ -50,16 +46,13 @@ def test_combinations_are_held_against_the_chosen_one(found) -> None:
     # GRPO orders the steps of a state by their episodes alone, and a constant orders nothing.
     assert contest.place("grpo", 4).less_than_chosen["within"].mean > 0.1
     assert contest.place("always right", 4).measures["within"].mean == 0
-    lost = Contest("searchqa", "value", {"random": 0.0}, [], 0.0)
-    page = STUDY.shown(dataclasses.replace(found, contests=[lost]))
+    page = STUDY.shown(dataclasses.replace(found, contests=[Contest("searchqa", "value", {"random": 0.0}, [], 0.0)]))
     assert "In searchqa no player won that much" in page.lead
     assert not page.tables
 
 
 def test_the_same_command_continues(folder, found):
-    result = run(folder)
-    assert result.exit_code == 0
-    assert "1 of 1 environments are finished" in " ".join(result.output.split())
+    assert "1 of 1 environments are finished" in run(*OPTIONS, folder)
     assert STUDY.load(folder / "combinations.json").contests == found.contests
 
 

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -14,28 +16,22 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from rich.console import Console
-from typer.testing import CliRunner
 
 from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import html, markdown, print_page
-from benchmarks.run import app
 from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
 from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
+from tests.cases import cases
 
 EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
 
 
-def run(*options):
-    return CliRunner().invoke(app, [str(option) for option in options])
-
-
 def made(tmp_path_factory, *options):
     place = tmp_path_factory.mktemp(options[0]) / "study"
-    result = run("study", *options, "--out", place)
-    assert result.exit_code == 0, result.output
+    run("study", *options, "--out", place)
     return place
 
 
@@ -63,7 +59,7 @@ def ranked(ranking):
     return RANKING.load(ranking / "ranking.json")
 
 
-def test_every_credit_is_measured_in_every_environment(found):
+def test_every_credit_is_measured_and_what_knows_more_ranks_better(found):
     assert [standing.env for standing in found.standings] == list(ENVIRONMENTS)
     assert list(found.credits) == [*names_of("methods"), "vine", "random"]
     for standing in found.standings:
@@ -73,15 +69,9 @@ def test_every_credit_is_measured_in_every_environment(found):
         assert (standing.main.steps is None) is not exact
         assert 0 < standing.main.known <= 1
         assert len(standing.main.scores) == len(found.config.sizes) * len(found.credits)
-
-
-def test_what_knows_more_ranks_better(found):
     assert found.mean("sokoban", "graphgpo step", "within", 4) > 0.4
     assert abs(found.mean("sokoban", "random", "within", 4)) < 0.25
     assert found.mean("searchqa", "vine", "within", 4) > 0.2
-
-
-def test_players_who_hardly_ever_won_do_not_count(found):
     lost = dataclasses.replace(found.standings[0], success=0.0)
     assert found.standings[0].counts
     assert not lost.counts
@@ -92,12 +82,11 @@ def test_the_same_command_continues_and_changes_nothing(league, found):
     kept = (league / "webshop-expert-50.json").read_text("utf-8")
     (league / "sotopia-expert-50.json").unlink()
     result = run("study", "league", "--quick", "--out", league)
-    assert result.exit_code == 0
-    assert "6 of 7 players are finished" in " ".join(result.output.split())
-    assert "sotopia, expert 50: 0 of 16 episodes" in result.output
+    assert "6 of 7 players are finished" in result
+    assert "sotopia, expert 50: 0 of 16 episodes" in result
     assert (league / "webshop-expert-50.json").read_text("utf-8") == kept
     assert untimed(LEAGUE.load(league / "league.json")) == untimed(found)
-    assert re.search(r"graphgpo_filled +\.?\d", result.output)
+    assert re.search(r"graphgpo_filled +\.?\d", result)
 
 
 def test_both_truths_of_an_exact_environment(tmp_path):
@@ -125,24 +114,20 @@ def test_a_cloned_policy_plays_in_its_environment(finished_run):
     assert measure(config, "sokoban", "expert 50").main.score("empg", 4) is None
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
-        (["--env", "my_module:Env-v0"], "this study plays environments with an expert"),
-        (["--credits", "my_module:credit"], "a function of your own stands beside"),
-        (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
-        (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
-        (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
-        (["--split", "tests"], "unknown split 'tests'"),
-        (["--credits", "new"], "unknown set of credits 'new'"),
-        (["--seed", "1"], "another configuration"),
-    ],
+@cases(
+    "options, words",
+    (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
+    (["--env", "my_module:Env-v0"], "this study plays environments with an expert"),
+    (["--credits", "my_module:credit"], "a function of your own stands beside"),
+    (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
+    (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
+    (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
+    (["--split", "tests"], "unknown split 'tests'"),
+    (["--credits", "new"], "unknown set of credits 'new'"),
+    (["--seed", "1"], "another configuration"),
 )
 def test_what_is_asked_wrongly_is_said(league, options, words):
-    result = run("study", "league", "--quick", "--out", league, *options)
-    assert result.exit_code == 2
-    assert re.search(words, result.output, re.DOTALL)
+    assert re.search(words, run("study", "league", "--quick", "--out", league, *options, status=2), re.DOTALL)
 
 
 def test_references_are_what_they_must_be(ranked):
@@ -180,9 +165,8 @@ def test_every_credit_is_measured_at_every_size(ranked):
 
 def test_results_of_other_options_need_another_folder(ranking, ranked):
     """Finished players are not measured again, so that a credit which was added later would be missing."""
-    result = run("study", "ranking", "--groups", 7, "--out", ranking)
-    assert result.exit_code == 2
-    assert "tasks: there {'sokoban': 6}, asked for {'sokoban': 7}" in result.output
+    result = run("study", "ranking", "--groups", 7, "--out", ranking, status=2)
+    assert "tasks: there {'sokoban': 6}, asked for {'sokoban': 7}" in result
     fewer = dataclasses.replace(ranked.config, credits=ranked.config.credits[1:])
     with pytest.raises(OtherConfigurationError, match="credits: there"):
         RANKING.play(fewer, ranking)

@@ -7,17 +7,17 @@ import pytest
 from scipy.stats import spearmanr
 
 from agentgym.trajectory import StepTable
+from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth.measures import (
     MEASURES,
     Comparisons,
     Sample,
-    bootstrap_weights,
     centred_ranks,
     intervals,
     measures,
-    split_groups,
 )
 from tests.refusals import refuses
+from wrappers.credit.group import split_groups
 
 
 def comparisons(truth, sets, task=None):
@@ -41,8 +41,7 @@ def test_measures_by_hand() -> None:
     # Weighted by rows: (3 * .866025 - 2) / 5.
     assert result["within"] == result["same"] == pytest.approx((3 * 1.5 / math.sqrt(3) - 2) / 5)
     # Truth is not 0 in six rows; their credits .5 right, -1 right, -1 wrong, 1 wrong, 0, 2 right.
-    assert result["sign"] == pytest.approx(3 / 5)
-    assert result["sign_all"] == pytest.approx(3.5 / 6)
+    assert (result["sign"], result["sign_all"]) == (pytest.approx(3 / 5), pytest.approx(3.5 / 6))
     assert result["coverage"] == pytest.approx(6 / 7)
     # Overall ranks of the truth: -inf 1, -1 2, 0 3, the four 1s 5.5; of the credit: -1 twice 1.5, 0 3, .5 twice 4.5,
     # 1 6, 2 7.
@@ -63,8 +62,7 @@ def test_measures_by_hand() -> None:
     # sees that -1 got more than 1: truth ranks 3.5, 1.5, 3.5, 1.5, credit ranks 2, 1, 4, 3: centred products
     # -.5 + 1.5 + 1.5 - .5 = 2 over sqrt(4 * 5).
     result = found([1, -1, 1, -1], [2, 1, 4, 3], [0, 0, 0, 0], smallest=[0, 0, 1, 1])
-    assert result["same"] == 1
-    assert result["within"] == pytest.approx(2 / math.sqrt(20))
+    assert (result["same"], result["within"]) == (1, pytest.approx(2 / math.sqrt(20)))
 
 
 def naive(truth, credit, sets):
@@ -126,12 +124,9 @@ def test_rankings_and_differences() -> None:
     sample = comparisons([1, 1], [0, 0])
     sums = Sample(sample, sample).sums(np.zeros(2))
     result = intervals(sums, bootstrap_weights(1, 10, 0))
-    assert result["within"] is None
-    assert result["sign"] is None
-    assert result["coverage"].mean == 0
+    assert (result["within"], result["sign"], result["coverage"].mean) == (None, None, 0)
     halves = split_groups(GROUPS, 2)
-    assert halves.group.tolist() == [0, 2, 0, 2, 1, 3, 1, 3]
-    assert halves.groups == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert (halves.group.tolist(), halves.groups) == ([0, 2, 0, 2, 1, 3, 1, 3], ((0, 0), (0, 1), (1, 0), (1, 1)))
     assert np.array_equal(split_groups(GROUPS, 4).group, GROUPS.group)
     refuses(ValueError, "cannot be cut into parts of 3", split_groups, GROUPS, 3)
     truth = np.array([1.0, 2.0, 3.0, 4.0, math.nan, 5.0, 6.0, 7.0])

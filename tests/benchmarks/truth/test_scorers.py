@@ -3,9 +3,12 @@
 import dataclasses
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from tests.benchmarks.command import run
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -13,13 +16,11 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from rich.console import Console
-from typer.testing import CliRunner
 
 from agentgym.outside.files import OtherConfigurationError
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import print_page
-from benchmarks.run import app
 from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.scorers import (
     QUICK,
@@ -56,7 +57,7 @@ def test_scores_by_hand() -> None:
             expected = [-2 * np.log(2), np.log(0.75), -2 * np.log(2)]
         assert found == pytest.approx(expected), name
     assert fewer_steps(TABLE).tolist() == [-1, -1, -1]
-    assert SCORERS["fewer steps"].make is None
+    assert SCORERS["fewer steps"].settings is None
     # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
     start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
     solved = "#######\n#___P√#\n####### [success]"
@@ -72,12 +73,12 @@ def test_scores_by_hand() -> None:
     assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
 
 
-@pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.make])
+@pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.settings])
 def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
     from tests.baselines.scorers.test_critic import played, small_policy
 
     scored, table = SCORERS[name], played()
-    scorer = scored.make(small_policy())
+    scorer = scored.settings.make(small_policy())
     before = scorer.scores(table)
     silent = np.log(before) if name == "hindsight" else step_scores(before)
     assert np.abs(silent).max() < 1e-5
@@ -90,8 +91,7 @@ def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("scorers") / "study"
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(place)])
-    assert result.exit_code == 0, result.output
+    run("study", "scorers", "--quick", "--out", place)
     return place
 
 
@@ -131,11 +131,10 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     before = json.loads((folder / "scorers.json").read_text("utf-8"))
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result.output.replace("\n", " ")
-    assert "critic: 2 of 2 iterations" in result.output
-    assert "cloning" not in result.output
+    result = run("study", "scorers", "--quick", "--out", folder)
+    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result
+    assert "critic: 2 of 2 iterations" in result
+    assert "cloning" not in result
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
     after = json.loads((folder / "scorers.json").read_text("utf-8"))
     for document in (before, after):
@@ -175,7 +174,7 @@ def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
         made.append(Recorder(held_out))
         return made[0]
 
-    scored = Scored("advantage", make, lambda table: np.full(len(table), 7.0))
+    scored = Scored("advantage", SimpleNamespace(make=make), lambda table: np.full(len(table), 7.0))
     found = learn("recorder", scored, fixed, held_out, QUICK, 0)
     one, two, test = fixed.batch(0), fixed.batch(1), held_out.table
     asked = [("scores", test), ("scores", one), ("update", one), ("scores", test), ("scores", two), ("update", two),
@@ -189,30 +188,23 @@ def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
     assert {point.measures["within"].mean for point in found.points} == {1.0}
 
 
-def test_batches_are_levels_that_were_not_cloned(fixed):
+def test_batches_are_levels_that_were_not_cloned_and_the_policy_stands_still(fixed, held_out):
     tables = [fixed.batch(i) for i in (0, 1)]
     cloned = fixed.learned.clone_tasks
     for i, table in enumerate(tables):
-        assert list(table.groups) == [f"train/{cloned + 4 * i + k}" for k in range(4)]
-        assert table.n_trajectories == 16
+        assert (list(table.groups), table.n_trajectories) == ([f"train/{cloned + 4 * i + k}" for k in range(4)], 16)
     again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]
-
-
-def test_the_policy_stands_still(fixed, held_out):
     before = {name: value.clone() for name, value in fixed.policy.model.state_dict().items()}
     learn("critic", SCORERS["critic"], fixed, held_out, dataclasses.replace(QUICK, iterations=[1]), 0)
     for name, value in fixed.policy.model.state_dict().items():
         assert bool((value == before[name]).all()), name
 
 
-def test_another_configuration_needs_another_folder(folder):
+def test_another_folder_and_what_can_be_measured_are_asked_for(folder, tmp_path):
     with pytest.raises(OtherConfigurationError, match="scorers: there"):
         STUDY.play(make_config(scorers=["critic"], sizes=QUICK), folder)
-
-
-def test_what_cannot_be_measured_is_named(tmp_path, folder):
     refuses(ResultsError, r"unknown scorer 'critics'; .*did you mean 'critic'", make_config, scorers=["critics"])
     refuses(ResultsError, "job folder of a learning benchmark", make_config, tmp_path)
     job = folder / "learning" / "clone-seed0"

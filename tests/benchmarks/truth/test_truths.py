@@ -7,22 +7,25 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.environments.sokoban import SOKOBAN
+from baselines.play.values import monte_carlo
 from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
+from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth import gradients
-from benchmarks.truth.episodes import NoisyExpert, make_config, play_scripted, scripted_of, tasks_of
-from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import Comparisons, bootstrap_weights, split_groups
+from benchmarks.truth.episodes import make_config, play_scripted, scripted_of, tasks_of
+from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.measures import Comparisons
 from benchmarks.truth.processes import LOST, PROCESSES, WON, Process, delayed, recovery, varying
-from benchmarks.truth.truths import Truth, agreement, ceiling, monte_carlo
+from benchmarks.truth.truths import Truth, agreement, ceiling
+from policies.scripted import NoisyExpert
 from tests.distances import distance_changes, state_distances
 from tests.refusals import refuses
+from wrappers.credit.group import split_groups
 from wrappers.credit.rloo import rloo
-from wrappers.distance import Distances, distance_gains
+from wrappers.distance import Distances, distance_gains, kinds_of_steps
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +36,7 @@ def played():
 def test_values_of_an_optimal_player_are_discounted_distances(played):
     """It needs d steps: V = gamma^(d - 1), if that many are left; and 0 in a dead end."""
     table, gamma = played.table, 0.5
-    best = dataclasses.replace(played, policy=NoisyExpert(1.0))
-    values = monte_carlo(best, 2, (gamma, 1.0), "won", seed=0)
+    values = monte_carlo(dataclasses.replace(played, policy=NoisyExpert(1.0)), 2, (gamma, 1.0), "won", seed=0)
     distance = state_distances(table)
     before, after = distance[table.state], distance[table.next_state]
     # States are continued from their earliest visit.
@@ -54,12 +56,9 @@ def test_a_choice_that_the_player_makes_itself_has_the_luck_of_its_state(played)
     """Common numbers: continuations of a state that begin with a choice return what those of the choice return."""
     values = monte_carlo(played, 8, (0.9,), "won", seed=0)
     independent = np.sqrt(values.of_choices[:, :, 0].var(1) + values.of_states[values.state_of, :, 0].var(1))
-    common = (values.of_choices - values.of_states[values.state_of])[:, :, 0].std(1)
-    assert common.mean() < 0.9 * independent.mean()
-    again = monte_carlo(played, 8, (0.9,), "won", seed=0)
-    np.testing.assert_array_equal(values.of_choices, again.of_choices)
-    other = monte_carlo(played, 8, (0.9,), "won", seed=1)
-    assert (values.of_choices != other.of_choices).any()
+    assert (values.of_choices - values.of_states[values.state_of])[:, :, 0].std(1).mean() < 0.9 * independent.mean()
+    np.testing.assert_array_equal(values.of_choices, monte_carlo(played, 8, (0.9,), "won", seed=0).of_choices)
+    assert (values.of_choices != monte_carlo(played, 8, (0.9,), "won", seed=1).of_choices).any()
 
 
 def test_the_ceiling_of_noise():
@@ -78,8 +77,7 @@ def test_the_ceiling_of_noise():
     found = ceiling(agreement(truth, table, table, weights)["within"])
     same = agreement(dataclasses.replace(truth, halves=(values, values)), table, table, weights)
     # What is estimated: how well the values themselves rank what is known of them; generous for few steps.
-    compared = Comparisons.of(table, table.group, truth.values)
-    direct = compared.sums(values).sum(0)
+    direct = Comparisons.of(table, table.group, truth.values).sums(values).sum(0)
     assert direct[0] / direct[1] == pytest.approx(0.69, abs=0.01)
     assert 0 < found.mean - direct[0] / direct[1] < 0.07
     assert found.mean < np.sqrt(2 / 3)  # Pearson's correlation, over all states at once
@@ -134,8 +132,7 @@ def test_changes_and_bounds_by_hand() -> None:
     wrapper = object.__new__(Distances)
     wrapper.found = {}
     object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
-    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
-    wrapper.begin([0, 1], shown)
+    wrapper.begin([0, 1], SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name)))
     assert wrapper.found == {("g", "s"): (3.0, 3.0)}
     assert len(asked) == 1
 
@@ -171,8 +168,7 @@ def test_distances_of_the_environment_are_those_of_the_solver():
     assert np.isneginf(expected).any()
     np.testing.assert_array_equal(distance_gains(table, found), expected)
     shares = kinds_of_steps(table, found)
-    assert shares["dead"] == np.isneginf(expected).mean()
-    assert shares["stuck"] == np.isinf(distance[table.state]).mean()
+    assert (shares["dead"], shares["stuck"]) == (np.isneginf(expected).mean(), np.isinf(distance[table.state]).mean())
     assert sum(shares[name] for name in ("gained", "unchanged", "lost", "dead")) == 1
 
 
@@ -229,8 +225,7 @@ def test_advantages_and_measures_by_hand() -> None:
     }  # fmt: skip
     lost = Process.of(0, lambda state: {"jump": [(0.5, WON), (0.5, LOST)]}, 2)
     table = lost.play(64, np.random.default_rng(0))
-    assert set(lost.distance_gain(table)[table.won]) == {1.0}
-    assert set(lost.distance_gain(table)[~table.won]) == {-1.0}
+    assert (set(lost.distance_gain(table)[table.won]), set(lost.distance_gain(table)[~table.won])) == ({1.0}, {-1.0})
     # Two groups with gradients (1, 1) and (1, 0) against (1, 0): mean (1, .5), variance .5, cosines .7071 and 1.
     sums = {
         "gradient": np.array([2.0, 1.0]), "groups": np.array([2.0, 1 + 0.5**0.5, 3.0]),
@@ -281,8 +276,7 @@ def test_errors_by_continuations_halve_with_four_times_as_many():
 
 
 def test_the_command_and_its_page(tmp_path):
-    config = gradients.configure(quick=True, process=["varying length"])
-    found = gradients.STUDY.play(config, tmp_path)
+    found = gradients.STUDY.play(gradients.configure(quick=True, process=["varying length"]), tmp_path)
     again = gradients.STUDY.load(tmp_path / "gradients.json")
     assert dataclasses.replace(again, created="") == dataclasses.replace(found, created="")
     page = tmp_path / "results" / "gradients.md"

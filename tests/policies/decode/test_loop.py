@@ -1,7 +1,5 @@
 """The loop that decodes, its cache and its recorded graphs."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -129,7 +129,7 @@ def test_only_commands_are_written_and_scoring_agrees_with_acting(policy):
         assert float((scores.logprobs - free.logprobs).abs().max().detach()) > 0.01
 
 
-def test_where_nothing_is_listed_nothing_is_restricted(policy):
+def test_restrictions_need_a_list_are_kept_and_name_what_does_not_fit(policy, tmp_path):
     free = policy.with_settings(admissible=False)
     draws = [np.random.default_rng(0) for _ in range(2)]
     (one,) = policy.act(["look"], infos_of(()), draws[0])
@@ -137,14 +137,8 @@ def test_where_nothing_is_listed_nothing_is_restricted(policy):
     assert one == same
     with pytest.raises(KeyError, match="'admissible_actions'"):
         policy.act(["look"], {"admissible": ()}, np.random.default_rng(0))
-
-
-def test_a_command_that_does_not_fit_is_named(policy):
     few = policy.with_settings(max_new_tokens=1, prefix="<action>", suffix="</action>")
     refuses(ValueError, "'go to desk 1' takes", lambda: few.act(["look"], infos_of(COMMANDS), np.random.default_rng(0)))
-
-
-def test_the_setting_is_kept(policy, tmp_path):
     policy.save_pretrained(tmp_path)
     assert HuggingFacePolicy.from_pretrained(tmp_path).settings.admissible
     refuses(TypeError, "admissible must be True or False", policy.with_settings, admissible="yes")

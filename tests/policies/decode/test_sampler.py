@@ -29,8 +29,7 @@ class Chain(nn.Module):
 
     def forward(self, input_ids, **arguments):
         self.seen.append((tuple(input_ids.shape), arguments["use_cache"]))
-        hidden = nn.functional.one_hot(input_ids, self.head.in_features).float()
-        return SimpleNamespace(logits=self.head(hidden))
+        return SimpleNamespace(logits=self.head(nn.functional.one_hot(input_ids, self.head.in_features).float()))
 
 
 def sure(*following):
@@ -55,8 +54,7 @@ def test_the_loop_by_hand() -> None:
     # Two distinct prompts, then 7 places for two steps (tokens 2 and 5, then 3 and 4), then the five are at the end.
     assert [shape for shape, _ in chain.seen] == [(2, 1), (7, 1), (7, 1), (2, 1), (2, 1)]
     chain = Chain(sure(1, 2, 0))
-    logits = first_logits(chain, [(0, 1), (2,), (0,)], decoding(max_new_tokens=1))
-    assert logits.argmax(1).tolist() == [2, 0, 1]
+    assert first_logits(chain, [(0, 1), (2,), (0,)], decoding(max_new_tokens=1)).argmax(1).tolist() == [2, 0, 1]
     assert chain.seen == [((3, 2), False)]
     # 1 -> 2 -> 0 (end); 3 -> 4 -> 3 -> ...; an end token in the last place is an end.
     done = complete(Chain(sure(0, 2, 0, 4, 3)), [(1,), (3,), (2,)], None, decoding(temperature=0.0, max_new_tokens=2))

@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.rollout import collect

@@ -68,8 +68,7 @@ def move(policy):
 
 def test_an_engine_that_follows_is_used_for_sampled_and_for_greedy_play(policy):
     player, engine = with_engine(policy)
-    first = act(player)
-    assert [reply.version for reply in first] == [0] * 5
+    assert [reply.version for reply in act(player)] == [0] * 5
     move(player)
     second = act(player)
     assert engine.sent == [1]
@@ -116,8 +115,7 @@ def test_an_adapter_that_stays_in_the_engine_is_noticed(policy):
     pytest.importorskip("peft")
     from policies.lora import LoraSettings, add_lora
 
-    adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
-    player, engine = with_engine(adapted)
+    player, engine = with_engine(add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0))
     act(player)
     assert engine.sent == [0]  # an adapter is not part of what the engine began with
     engine.fault = "stale"

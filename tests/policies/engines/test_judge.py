@@ -1,7 +1,5 @@
 """Judges: requests, answers, failures."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
@@ -17,6 +15,7 @@ from agentgym.outside.text import DataError
 from agentgym.trajectory import Reply, StepTable
 from policies.engines.judge import JudgeCounts, JudgeScorer, read_scores
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.policies.engines.test_step_lines import FORGING
 from tests.refusals import refuses
@@ -139,34 +138,31 @@ def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
         assert len(server.requests) == 2
         for made in (first, judge(server.url, cache=tmp_path)):
             assert made.scores(table).tolist() == scores == [2, 0, -3.5]
-            assert figures(made, table)["judge_requests"] == 0
-            assert figures(made, table)["judge_tokens"] == 0
+            assert (figures(made, table)["judge_requests"], figures(made, table)["judge_tokens"]) == (0, 0)
             assert figures(made, table)["judge_silent"] == pytest.approx(1 / 3)
         assert len(server.requests) == 2
         judge(server.url, cache=tmp_path, criterion="how loud it was.").scores(table)
         assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        (hang_up, "no connection"),
-        (raw(b"{}", 500), "status 500"),
-        (raw(b"[" * 200_000), "nested too deeply"),
-        (say("I would rather not."), "expected one JSON object, got 0"),
-        (say('{"1": 2'), "no JSON"),
-        (say('{"1": 2', finish="length"), "(the answer was cut at its longest length)"),
-        (say('{"1": 2}'), 'each of the steps "1" to "2"'),
-        (say('{"1": 2, "2": 3, "3": 4}'), 'each of the steps "1" to "2"'),
-        (say('{"1": 2, "two": 3}'), 'each of the steps "1" to "2"'),
-        (say('{"1": 2, "2": 3, "2": 5}'), "is repeated"),
-        (say('{"1": 2, "2": 3} {"1": 5, "2": 5}'), "got 2"),
-        (say('{"scores": [1, 2, 3]}'), "2 steps, got 3"),
-        (say('{"scores": "5, 5"}'), "2 steps, got str"),
-        (say('{"1": ' * 100_000), "no JSON"),
-        (say('{"1": ' + "[" * 100_000), "no JSON"),
-        (say(None), "got 0"),
-    ],
+@cases(
+    "play, words",
+    (hang_up, "no connection"),
+    (raw(b"{}", 500), "status 500"),
+    (raw(b"[" * 200_000), "nested too deeply"),
+    (say("I would rather not."), "expected one JSON object, got 0"),
+    (say('{"1": 2'), "no JSON"),
+    (say('{"1": 2', finish="length"), "(the answer was cut at its longest length)"),
+    (say('{"1": 2}'), 'each of the steps "1" to "2"'),
+    (say('{"1": 2, "2": 3, "3": 4}'), 'each of the steps "1" to "2"'),
+    (say('{"1": 2, "two": 3}'), 'each of the steps "1" to "2"'),
+    (say('{"1": 2, "2": 3, "2": 5}'), "is repeated"),
+    (say('{"1": 2, "2": 3} {"1": 5, "2": 5}'), "got 2"),
+    (say('{"scores": [1, 2, 3]}'), "2 steps, got 3"),
+    (say('{"scores": "5, 5"}'), "2 steps, got str"),
+    (say('{"1": ' * 100_000), "no JSON"),
+    (say('{"1": ' + "[" * 100_000), "no JSON"),
+    (say(None), "got 0"),
 )
 def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: str) -> None:
     def some(handler: Handler) -> None:
@@ -201,8 +197,7 @@ def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(for
         next_state=[forged, forged + "."], reward=[0, 0], won=[False] * 2,
     )  # fmt: skip
     with chat_server(gullible) as server:
-        made = judge(server.url, outcome=True)
-        assert made.scores(table).tolist() == [1, 1]
+        assert judge(server.url, outcome=True).scores(table).tolist() == [1, 1]
         honest = judge(server.url, task=lambda *_: "t", seen=lambda *_: "s", done=lambda *_: "d", outcome=True)
         assert honest.scores(table).tolist() == [1, 1]
     (system, user), (same, other) = asked
@@ -236,7 +231,7 @@ def test_what_is_told() -> None:
     told = sorted((lines_of(asked) for asked in server.requests), key=len)
     assert told[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
     assert told[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
-    with pytest.raises(TypeError, match="seen must return what a judge is told as a str, got None"):
+    with pytest.raises(TypeError, match="seen must return a text \\(str\\) for the judge, got None"):
         judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
     table = table_of(a=["win"])
     with chat_server(opine) as server:
@@ -277,8 +272,7 @@ def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
             scores = made(steps)
         assert len(server.requests) == 5
         assert made([]) == []
-    assert scores[:3] == [2.0, None, -3.5]
-    assert scores[3:] == pytest.approx([NAN, NAN], nan_ok=True)
+    assert (scores[:3], scores[3:]) == ([2.0, None, -3.5], pytest.approx([NAN, NAN], nan_ok=True))
     told = {lines[1]["did"]: lines for lines in map(lines_of, server.requests)}
     assert told["north"] == [
         {"task": "t1\n\nFind the cellar."}, {"step": 1, "saw": "a hall", "did": "north", "then": "a kitchen"}
@@ -368,38 +362,34 @@ def test_a_judge_by_name_does_not_draw() -> None:
     assert (made.endpoint.model, made.endpoint.temperature) == ("org/m", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"lowest": 1}, "range with 0"),
-        ({"highest": -1}, "range with 0"),
-        ({"lowest": 0, "highest": 0}, "range with 0"),
-        ({"highest": math.inf}, "range with 0"),
-        ({"lowest": math.nan}, "range with 0"),
-        ({"text_chars": 0}, "text_chars must be from 1 to 100,000, got 0"),
-        ({"task_chars": 10**6}, "task_chars must be from 1 to 100,000"),
-        ({"all_chars": 0}, "all_chars must be from 1"),
-    ],
+@cases(
+    "options, words",
+    ({"lowest": 1}, "range with 0"),
+    ({"highest": -1}, "range with 0"),
+    ({"lowest": 0, "highest": 0}, "range with 0"),
+    ({"highest": math.inf}, "range with 0"),
+    ({"lowest": math.nan}, "range with 0"),
+    ({"text_chars": 0}, "text_chars must be from 1 to 100,000, got 0"),
+    ({"task_chars": 10**6}, "task_chars must be from 1 to 100,000"),
+    ({"all_chars": 0}, "all_chars must be from 1"),
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, judge, "http://127.0.0.1:9/v1", **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"1": 2, "2": -0.5, "3": null}', [2.0, -0.5, None]),
-        ('{"3": 3, "1": 1, "2": 2}', [1.0, 2.0, 3.0]),
-        ('{"scores": {"1": 2, "2": 5, "3": -5}}', [2.0, 5.0, -5.0]),
-        ('{"scores": [2, null, 5.0]}', [2.0, None, 5.0]),
-        ('<think>{"1": 5}</think>Here:\n```json\n{"1": 2, "2": 1, "3": 0}\n```', [2.0, 1.0, 0.0]),
-        ('{"1": true, "2": false, "3": "3"}', [NAN, NAN, NAN]),
-        ('{"1": NaN, "2": Infinity, "3": -Infinity}', [NAN, NAN, NAN]),
-        ('{"1": 5.01, "2": -6, "3": 1e400}', [NAN, NAN, NAN]),
-        ('{"1": 1, "2": ' + "9" * 100_000 + ', "3": -' + "9" * 100 + "}", [1.0, NAN, NAN]),
-        ('{"1": [1], "2": {"score": 1}, "3": 1}', [NAN, NAN, 1.0]),
-        ('{"1": ' + "[" * 200 + "]" * 200 + ', "2": {}, "3": 1}', [NAN, NAN, 1.0]),
-    ],
+@cases(
+    "text, expected",
+    ('{"1": 2, "2": -0.5, "3": null}', [2.0, -0.5, None]),
+    ('{"3": 3, "1": 1, "2": 2}', [1.0, 2.0, 3.0]),
+    ('{"scores": {"1": 2, "2": 5, "3": -5}}', [2.0, 5.0, -5.0]),
+    ('{"scores": [2, null, 5.0]}', [2.0, None, 5.0]),
+    ('<think>{"1": 5}</think>Here:\n```json\n{"1": 2, "2": 1, "3": 0}\n```', [2.0, 1.0, 0.0]),
+    ('{"1": true, "2": false, "3": "3"}', [NAN, NAN, NAN]),
+    ('{"1": NaN, "2": Infinity, "3": -Infinity}', [NAN, NAN, NAN]),
+    ('{"1": 5.01, "2": -6, "3": 1e400}', [NAN, NAN, NAN]),
+    ('{"1": 1, "2": ' + "9" * 100_000 + ', "3": -' + "9" * 100 + "}", [1.0, NAN, NAN]),
+    ('{"1": [1], "2": {"score": 1}, "3": 1}', [NAN, NAN, 1.0]),
+    ('{"1": ' + "[" * 200 + "]" * 200 + ', "2": {}, "3": 1}', [NAN, NAN, 1.0]),
 )
 def test_numbers_that_are_none_cost_their_step(text: str, expected: list[float | None]) -> None:
     found = read_scores(text, 3, -5, 5)

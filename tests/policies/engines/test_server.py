@@ -16,6 +16,7 @@ from policies.engines.engine import EngineError
 from policies.engines.server import ServerSampler
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -32,8 +33,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                answer = outer.answer(self.path, body)
+                answer = outer.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 status, content = outer.raw or (200, json.dumps(answer).encode())
                 said = self.headers.get("Authorization", "OK")
                 self.send_response(status, said)
@@ -112,25 +112,20 @@ def test_a_server_that_returns_token_ids_is_a_sampler(policy, server):
     assert act(player) == replies  # the same draws, the same seeds
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda choice: {**choice, "token_ids": None}, "returns no token ids"),
-        (lambda choice: {name: choice[name] for name in ("text", "logprobs")}, "returns no token ids"),
-        (lambda choice: {**choice, "logprobs": None}, "returns no log-probabilities"),
-        (lambda choice: {**choice, "prompt_token_ids": [1]}, "read another prompt"),
-        (lambda choice: {**choice, "prompt_token_ids": 5}, r"a list of token ids in 'prompt_token_ids', got 5"),
-        (lambda choice: {**choice, "prompt_token_ids": [[1]]}, r"'prompt_token_ids', got \[\[1\]\]"),
-        (lambda choice: {**choice, "token_ids": [-1]}, r"completion 0 has the token id -1, and .* knows 0 to \d+"),
-        (lambda choice: {**choice, "token_ids": [10**9]}, "the token id 1000000000, and .*another model"),
-        (lambda choice: {**choice, "logprobs": {"token_logprobs": ["-0.5"]}}, "must be a number, got '-0.5'"),
-        (lambda choice: {**choice, "logprobs": 5}, "no completion"),
-        (lambda choice: [], "no completion"),
-        (
-            lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}},
-            "does not sample",
-        ),
-    ],
+@cases(
+    "change, said",
+    (lambda choice: {**choice, "token_ids": None}, "returns no token ids"),
+    (lambda choice: {name: choice[name] for name in ("text", "logprobs")}, "returns no token ids"),
+    (lambda choice: {**choice, "logprobs": None}, "returns no log-probabilities"),
+    (lambda choice: {**choice, "prompt_token_ids": [1]}, "read another prompt"),
+    (lambda choice: {**choice, "prompt_token_ids": 5}, r"a list of token ids in 'prompt_token_ids', got 5"),
+    (lambda choice: {**choice, "prompt_token_ids": [[1]]}, r"'prompt_token_ids', got \[\[1\]\]"),
+    (lambda choice: {**choice, "token_ids": [-1]}, r"completion 0 has the token id -1, and .* knows 0 to \d+"),
+    (lambda choice: {**choice, "token_ids": [10**9]}, "the token id 1000000000, and .*another model"),
+    (lambda choice: {**choice, "logprobs": {"token_logprobs": ["-0.5"]}}, "must be a number, got '-0.5'"),
+    (lambda choice: {**choice, "logprobs": 5}, "no completion"),
+    (lambda choice: [], "no completion"),
+    (lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}}, "does not sample"),
 )
 def test_answers_that_cannot_be_trained_on_are_refused(policy, server, change, said):
     server.change = change
@@ -158,8 +153,7 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     act(player)
     names = [each["lora_name"] for each in server.loaded]
     assert [name.rpartition("-")[0] for name in names] == ["version-0", "version-1"]
-    assert server.bodies[-1]["model"] == names[1]
-    assert server.unloaded == names[:1]
+    assert (server.bodies[-1]["model"], server.unloaded) == (names[1], names[:1])
     act(player_of(adapted, server, work=tmp_path / "resumed"))
     assert server.loaded[-1]["lora_name"] not in names  # another run with the same server
     shutil.rmtree(tmp_path / "resumed")

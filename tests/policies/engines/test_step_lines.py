@@ -7,6 +7,7 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from policies.engines.step_lines import Story, ToldStep, message_texts, step_lines, story_of_prompts, story_of_states
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers import VectorPromptWindow, VectorTranscript
 
@@ -51,8 +52,7 @@ def test_lines_are_cut_and_told_in_detail() -> None:
     # 4 times "go" are 8 characters; of 48 the other four texts get (48 - 8) / 4 = 10 each
     told = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=48).splitlines()[1:]
     assert [json.loads(each)["saw"] for each in told] == [["aaaaa", {"characters_left_out": 40}, "aaaaa"]] * 4
-    whole = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=208)
-    assert "left_out" not in whole
+    assert "left_out" not in step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=208)
     assert "left_out" in step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=207)
     table = StepTable.from_arrays(
         group=["home"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["hall", (1, 2), frozenset("x")],
@@ -65,23 +65,21 @@ def test_lines_are_cut_and_told_in_detail() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("shown", "texts"),
-    [
-        ("a hall", [("user", "a hall")]),
-        ({"text": "a hall", "image": np.zeros((2, 2, 3), np.uint8)}, [("user", "a hall")]),
-        (np.array([1, 2]), [("user", "[1, 2]")]),
-        (np.zeros((2, 2, 3), np.uint8), [("user", "")]),
-        (7, [("user", "7")]),
-        ((), [("user", "[]")]),
-        (
-            [
-                {"role": "system", "content": "Walk."},
-                {"role": "user", "content": [{"type": "image", "image": 0}, {"type": "text", "text": "a hall"}]},
-            ],
-            [("system", "Walk."), ("user", "a hall")],
-        ),
-    ],
+@cases(
+    "shown, texts",
+    ("a hall", [("user", "a hall")]),
+    ({"text": "a hall", "image": np.zeros((2, 2, 3), np.uint8)}, [("user", "a hall")]),
+    (np.array([1, 2]), [("user", "[1, 2]")]),
+    (np.zeros((2, 2, 3), np.uint8), [("user", "")]),
+    (7, [("user", "7")]),
+    ((), [("user", "[]")]),
+    (
+        [
+            {"role": "system", "content": "Walk."},
+            {"role": "user", "content": [{"type": "image", "image": 0}, {"type": "text", "text": "a hall"}]},
+        ],
+        [("system", "Walk."), ("user", "a hall")],
+    ),
 )
 def test_what_a_policy_was_shown_as_text(shown: Any, texts: list[tuple[str, str]]) -> None:
     assert list(message_texts(shown)) == texts
@@ -141,8 +139,7 @@ def test_transcripts_and_missing_prompts() -> None:
         next_state=["y", "z"], reward=[0, 1], won=[1, 1], replies=[Reply("", ids[0]), Reply("", ids[1])],
     )  # fmt: skip
     told = story_of_prompts(table, [0, 1], tokenizer)
-    assert told.task == "cell 1"
-    assert told.steps[1].saw == "<|unknown|> cell<|unknown|>2"
+    assert (told.task, told.steps[1].saw) == ("cell 1", "<|unknown|> cell<|unknown|>2")
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     bare = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],

@@ -69,8 +69,7 @@ class Engine:
     def collective_rpc(self, method, kwargs):
         self.calls.append(method)
         if not self.deaf:
-            weights = load_file(f"{kwargs['weights_path']}/model.safetensors")
-            self.model.load_state_dict(weights, strict=False)
+            self.model.load_state_dict(load_file(f"{kwargs['weights_path']}/model.safetensors"), strict=False)
 
     def reset_prefix_cache(self):
         self.calls.append("reset_prefix_cache")
@@ -215,22 +214,15 @@ def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
     vllm.check_version()
 
 
-def test_weights_that_the_engine_did_not_begin_with_are_sent_at_once(policy, tmp_path):
+def test_weights_are_sent_at_once_or_the_error_says_what_to_do(policy, tmp_path):
     engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
-    sampler = VllmSampler(engine, tmp_path, holds=-1)
-    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS))
+    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, tmp_path, holds=-1), **SETTINGS))
     assert engine.calls == ["reload_weights", "reset_prefix_cache"]
-
-
-def test_an_engine_that_takes_no_weights_says_what_to_do(policy, tmp_path):
-    player, engine = player_of(policy, tmp_path)
+    player, engine = player_of(policy, tmp_path / "other")
     act(player)
     engine.collective_rpc = None
     move(player)
     refuses(EngineError, "train an adapter instead", act, player)
-
-
-def test_a_folder_in_use_is_refused(policy, tmp_path):
     (tmp_path / "file").touch()
     refuses(FileExistsError, "is not empty", lambda: VllmSampler(Engine(policy.model), tmp_path))
 

@@ -22,6 +22,7 @@ from policies.scoring import packed, prefix_tree, score_replies
 from policies.scoring.attention import RUNS, Runs
 from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
 from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
+from tests.cases import cases
 from tests.refusals import refuses
 
 KINDS = {
@@ -82,8 +83,7 @@ def test_packed_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, a
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
     def gradients(scores):  # type: ignore[no-untyped-def]
-        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
-        return torch.autograd.grad(loss, list(model.parameters()))
+        return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
 
     plain = score_replies(model, prompts, replies, temperature=0.8)
     for tokens in (1, 30, 10_000):
@@ -118,8 +118,7 @@ def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: p
     plain = score_replies(model, prompts, replies).logprobs
     score_packed(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
     monkeypatch.setattr(packed, "_lay", leaking)
-    found = score_packed(model, prompts, replies).logprobs
-    assert float((found - plain).detach().abs().max()) > 0.01
+    assert float((score_packed(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
     with pytest.raises(ValueError, match=r"see each other.*microbatch_tokens=None"):
         score_packed(copy.deepcopy(model), prompts, replies)
 
@@ -182,18 +181,15 @@ def test_passes_by_hand() -> None:
         lambda _, __, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
     score_packed(model, prompts, replies, tokens_per_pass=10_000)
-    total = sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11))
-    assert shapes == [(1, total)]
+    assert shapes == [(1, sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11)))]
 
 
-@pytest.mark.parametrize(
-    ("prompts", "replies", "options", "words"),
-    [
-        ([(1,)], [], {}, "1 prompts and 0 replies"),
-        ([(1,)], [()], {}, "reply 0 has no tokens"),
-        ([(1,)], [(2,)], {"temperature": 0.0}, "temperature above 0"),
-        ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
-    ],
+@cases(
+    "prompts, replies, options, words",
+    ([(1,)], [], {}, "1 prompts and 0 replies"),
+    ([(1,)], [()], {}, "reply 0 has no tokens"),
+    ([(1,)], [(2,)], {"temperature": 0.0}, "temperature above 0"),
+    ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
 )
 def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
     refuses(ValueError, words, lambda: score_packed(make("qwen2"), prompts, replies, **options))
@@ -245,8 +241,7 @@ def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str) -> None:
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
     def gradients(scores):  # type: ignore[no-untyped-def]
-        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
-        return torch.autograd.grad(loss, list(model.parameters()))
+        return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
 
     plain = score_replies(model, prompts, replies, temperature=0.8)
     expected = gradients(plain)
@@ -276,8 +271,7 @@ def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: py
     plain = score_replies(model, prompts, replies).logprobs
     score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
     monkeypatch.setattr(prefix_tree, "_lay", leaking)
-    found = score_trees(model, prompts, replies).logprobs
-    assert float((found - plain).detach().abs().max()) > 0.01
+    assert float((score_trees(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
     with pytest.raises(ValueError, match=r"see each other.*share_prefixes=False"):
         score_trees(copy.deepcopy(model), prompts, replies)
 
@@ -292,8 +286,7 @@ def test_models_that_cannot_be_given_runs_are_refused() -> None:
 def test_trees_by_hand() -> None:
     # Inputs: 1 2 3 | 1 2 3 4 | 1 2 5 4. Depth first: 1 2 3 4 | 5 4; the first row ends where the second goes on.
     [tree] = merge_trees([(1, 2, 5), (1, 2, 3, 4), (1, 2, 3)], [(4, 9), (9,), (7,)], 100)
-    assert tree.tokens.tolist() == [1, 2, 3, 4, 5, 4]
-    assert tree.positions.tolist() == [0, 1, 2, 3, 2, 3]
+    assert (tree.tokens.tolist(), tree.positions.tolist()) == ([1, 2, 3, 4, 5, 4], [0, 1, 2, 3, 2, 3])
     assert tree.stops.tolist() == [6, 6, 4, 4, 6, 6]
     assert tree.runs(10) == [(10, 12, [(10, 12)]), (12, 14, [(10, 14)]), (14, 16, [(10, 12), (14, 16)])]
     assert {row: columns.tolist() for row, columns in tree.columns.items()} == {2: [2], 1: [3], 0: [4, 5]}

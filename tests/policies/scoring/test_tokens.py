@@ -12,6 +12,7 @@ from policies.scoring import score_replies
 from policies.scoring import tokens as scoring_tokens
 from policies.scoring.head import changes_logits, hidden_at, logits_at, takes_positions, token_logprobs
 from policies.scoring.tokens import score_with_divergence
+from tests.cases import cases
 from tests.refusals import refuses
 
 PROMPTS = [(5, 6, 7), (8,), (5, 6, 7), (9, 10, 11, 12), (5, 6, 7)]
@@ -132,17 +133,15 @@ def test_a_token_of_probability_zero_leaves_the_entropy_finite(model):
     assert scores.entropy.item() == pytest.approx(0.0, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "replies", "temperature", "words"),
-    [
-        ([(1,)], [], 1.0, "1 prompts and 0 replies"),
-        ([], [], 1.0, "at least one pair"),
-        ([(1,), ()], [(1,), (2,)], 1.0, "prompt 1 has no tokens"),
-        ([(1,)], [()], 1.0, "reply 0 has no tokens"),
-        ([(1,)], [(2, -1)], 1.0, "reply 0 has the token id -1; ids are at least 0"),
-        ([(1,)], [(2,)], 0.0, "temperature above 0"),
-        ([(1,)], [(2,)], np.nan, "temperature above 0"),
-    ],
+@cases(
+    "prompts, replies, temperature, words",
+    ([(1,)], [], 1.0, "1 prompts and 0 replies"),
+    ([], [], 1.0, "at least one pair"),
+    ([(1,), ()], [(1,), (2,)], 1.0, "prompt 1 has no tokens"),
+    ([(1,)], [()], 1.0, "reply 0 has no tokens"),
+    ([(1,)], [(2, -1)], 1.0, "reply 0 has the token id -1; ids are at least 0"),
+    ([(1,)], [(2,)], 0.0, "temperature above 0"),
+    ([(1,)], [(2,)], np.nan, "temperature above 0"),
 )
 def test_wrong_input_is_explained(model, prompts, replies, temperature, words):
     refuses(ValueError, words, score_replies, model, prompts, replies, temperature=temperature)
@@ -202,16 +201,14 @@ def test_pieces_equal_the_whole_head(chunk: int, entropy: bool) -> None:
     logprobs, spread = whole(head, hidden, targets, 0.7)
     torch.testing.assert_close(found.logprobs, logprobs, atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(found.entropy, spread, atol=1e-6, rtol=1e-6)
-    assert found.top.tolist() == (head(hidden).argmax(-1) == targets).tolist()
-    assert found.entropy.requires_grad == entropy
+    assert (found.top.tolist(), found.entropy.requires_grad) == ((head(hidden).argmax(-1) == targets).tolist(), entropy)
     inputs = [hidden, *head.parameters()]
 
     def loss(logprobs: Tensor, spread: Tensor) -> Tensor:
         return (logprobs * weights).sum() + (0.3 * spread.sum() if entropy else 0.0)
 
     ours = torch.autograd.grad(loss(found.logprobs, found.entropy), inputs)
-    theirs = torch.autograd.grad(loss(logprobs, spread), inputs)
-    for one, other in zip(ours, theirs, strict=True):
+    for one, other in zip(ours, torch.autograd.grad(loss(logprobs, spread), inputs), strict=True):
         torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=1e-5)
 
 

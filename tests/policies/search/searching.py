@@ -1,7 +1,5 @@
 """Searches in the corridor of `tests.corridor`, for the tests of this folder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -50,8 +50,7 @@ def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tm
     assert won
     for trajectory in won:
         chain = table.chain(trajectory)
-        assert table.t[chain].tolist() == list(range(len(chain)))
-        assert table.states[table.state[chain[0]]] == "2"
+        assert (table.t[chain].tolist(), table.states[table.state[chain[0]]]) == (list(range(len(chain))), "2")
 
 
 class Unjudged(CorridorVectorEnv):
@@ -80,15 +79,13 @@ def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_fro
 
 def test_demonstrations_and_pairs() -> None:
     assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
-    lost = search(BestOfN(1), policy=Sequence("left"))
-    assert demonstrations(lost) == []
+    assert demonstrations(search(BestOfN(1), policy=Sequence("left"))) == []
 
     class Student:
         def demonstrate(self, observation, text):
             return f"{observation}: {text}"
 
-    found = demonstrations(six(), Student())
-    assert found == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
+    assert demonstrations(six(), Student()) == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
     # In the root left is worth 0, right .5 * .5 / 3 = .083; in cell 3 left is worth 0, right .5; in cell 1 nothing won.
     pairs = preferences(six(), gap=0.05)
     assert [(pair.state, pair.chosen.text, pair.rejected.text) for pair in pairs] == [
@@ -121,8 +118,7 @@ def test_notes_stand_before_what_is_seen() -> None:
         {"role": "user", "content": "b"},
     )
     shown = with_notes(messages, ["one", "two", " ", "three\nlines", "four"])
-    assert shown[0] == messages[0]
-    assert shown[2] == messages[2]
+    assert (shown[0], shown[2]) == (messages[0], messages[2])
     assert shown[1]["content"].splitlines()[1:] == ["- two", "- three lines", "- four", "", "a"]
     assert with_notes(messages, [""]) == messages
     assert messages[1]["content"] == "a"

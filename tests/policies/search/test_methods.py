@@ -1,7 +1,5 @@
 """Methods of search over branches, and trees by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -25,8 +23,7 @@ def test_attempts_by_hand() -> None:
     assert [(end.t, end.won) for end in tree.ends] == [(3, False), (3, True), (1, True), (3, True)]
     assert commands(tree.plan()) == ["right"]
     assert (tree.cost.steps, tree.cost.simulations) == (10, 4)
-    assert tree.root.visits == 4
-    assert tree.root.value == pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4)
+    assert (tree.root.visits, tree.root.value) == (4, pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4))
     # A limit of two steps: cells 0 (score 0), 2 (score 1/2), then a budget of five steps ends the third in cell 3.
     policy = Sequence("left", "left", "right", "left", "right", "right")
     (tree,) = search(BestOfN(9), start=2, budget=Budget(steps=5), policy=policy, limit=2)
@@ -98,8 +95,7 @@ def test_tree_searches_by_hand() -> None:
     # N = 6: left .55 * 2.449 / 4 = .337, right .083 + .45 * 2.449 / 4 = .359; in cell 3 right is closed, so left; there
     # nothing was played: left, .55.
     (tree,) = search(BY_HAND, budget=Budget(steps=7), value=HALVES, listed=Priors(0.55))
-    assert statistics(tree)["rll"] == (1, 0.0)
-    assert statistics(tree)["r"] == (4, 0.5)
+    assert (statistics(tree)["rll"], statistics(tree)["r"]) == ((1, 0.0), (4, 0.5))
 
 
 class Naive:
@@ -305,8 +301,7 @@ def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, coun
     parts = Budget(steps=steps, tokens=tokens).parts(count)
     for name, whole in (("steps", steps), ("tokens", tokens)):
         given = [getattr(part, name) for part in parts]
-        assert len(given) == count
-        assert sum(given) == whole
+        assert (len(given), sum(given)) == (count, whole)
         assert max(given) - min(given) <= 1
 
 
@@ -321,19 +316,15 @@ def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth
     assert tree.root.children[0].value == worth  # cell 3 of 4
 
 
-def test_rewards_on_the_way_are_returned_discounted() -> None:
+def test_rewards_on_the_way_are_discounted_and_short_rollouts_judged_where_they_end() -> None:
     # From cell 3: a refused command (-.5), then won (1): -.5 + .5 * 1 = 0.
     (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=Sequence("jump", "right"))
     assert tree.root.value == 0.0
-
-
-def test_a_rollout_of_two_steps_is_judged_where_it_ends() -> None:
     # From cell 1: right (the tree's step), right, left: cell 2 of 4, two steps later.
     policy = Sequence("right", "right", "left")
     value = Value(gamma=0.5, rollout=2)
     (tree,) = search(MCTS(), start=1, value=value, budget=Budget(steps=3), policy=policy)
-    assert tree.root.children[0].value == 0.5**2 * 0.5
-    assert tree.root.value == 0.5**3 * 0.5
+    assert (tree.root.children[0].value, tree.root.value) == (0.5**2 * 0.5, 0.5**3 * 0.5)
 
 
 def test_a_critic_judges_states_in_which_the_episode_goes_on_and_no_others() -> None:

@@ -1,7 +1,5 @@
 """Players that search, and the simulators that they search in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply
@@ -21,6 +18,7 @@ from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import SearchPlayer
 from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Value
+from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.policies.search.searching import Priors, make, search
 from tests.refusals import refuses
@@ -68,8 +66,7 @@ def test_seeds_and_forgetting() -> None:
     assert played(0) != played(1)
     player = SearchPlayer(make(4), RandomPolicy(), MCTS(), budget=Budget(steps=200), listed=Listed())
     for seed in range(2):
-        table = collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=2, seed=seed)
-        assert table.trajectory_won.all()
+        assert collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=2, seed=seed).trajectory_won.all()
         player.forget()
     assert not player.costs
 
@@ -113,10 +110,8 @@ def test_it_plays_through_prompt_windows() -> None:
         return VectorPromptWindow(make(count), history=2)
 
     player = SearchPlayer(stack(4), RandomPolicy(), MCTS(), budget=Budget(steps=100), listed=Listed(), keep=True)
-    table = collect(VectorSnapshots(stack(3)), player, tasks=TASKS, seed=0)
-    assert table.trajectory_won.all()
-    root = player.trees[0][0].root
-    assert "cell 1" in root.observation[-1]["content"]
+    assert collect(VectorSnapshots(stack(3)), player, tasks=TASKS, seed=0).trajectory_won.all()
+    assert "cell 1" in player.trees[0][0].root.observation[-1]["content"]
 
 
 def test_random_play_with_search_solves_sokoban() -> None:
@@ -127,17 +122,14 @@ def test_random_play_with_search_solves_sokoban() -> None:
         boards(32), RandomPolicy(), MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed()
     )
     tasks = [{"split": "test", "index": i} for i in range(32)]
-    table = collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0)
-    assert table.trajectory_won.mean() >= 0.9
+    assert collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0).trajectory_won.mean() >= 0.9
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
-        ({"budget": Budget(steps=5, tokens=5)}, "a budget of tokens cannot be kept"),
-        ({"budget": Budget(steps=5), "share": 0.0}, "share"),
-    ],
+@cases(
+    "options, words",
+    ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
+    ({"budget": Budget(steps=5, tokens=5)}, "a budget of tokens cannot be kept"),
+    ({"budget": Budget(steps=5), "share": 0.0}, "share"),
 )
 def test_a_search_that_could_not_end_is_refused(options, words) -> None:
     refuses(ValueError, words, lambda: SearchPlayer(make(1), RandomPolicy(), MCTS(), **options))

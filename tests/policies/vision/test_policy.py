@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from baselines.batch import make_batch
@@ -115,8 +114,7 @@ def test_cached_decoding_agrees_with_scoring(policy, writer, tokens):
     player = {1: policy, 6: writer}[tokens]
     replies = act(player, SHOWN * 2)
     assert tokens == 1 or len({len(one.token_ids) for one in replies}) > 1  # rows leave on the way
-    found = logprobs(player, *rows(replies)).tolist()
-    for one, row in zip(replies, found, strict=True):
+    for one, row in zip(replies, logprobs(player, *rows(replies)).tolist(), strict=True):
         assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
 
 
@@ -138,8 +136,7 @@ def test_prompts_in_one_pass_are_read_as_alone_packed_or_in_trees(writer):
     prompts, replies = rows(act(writer, SHOWN * 2, seed=1))
     alone = [logprobs(writer, [prompt], [reply])[0].tolist() for prompt, reply in zip(prompts, replies, strict=True)]
     for options in ({}, {"tokens_per_pass": 200}, {"tokens_per_pass": 200, "share_prefixes": True}):
-        together = logprobs(writer, prompts, replies, **options).tolist()
-        for one, row in zip(alone, together, strict=True):
+        for one, row in zip(alone, logprobs(writer, prompts, replies, **options).tolist(), strict=True):
             assert row[: len(one)] == pytest.approx(one, abs=1e-5), options
 
 
@@ -219,8 +216,7 @@ def test_a_transcript_of_pictures_only_ever_grows_and_is_read_in_one_sequence(po
             assert after.prompt_ids[: len(seen)] == seen
         assert sum(token >= FIRST_PICTURE for token in steps[-1].prompt_ids) == len(steps) * 36  # cells of a board
     prompts, replies = rows(table.replies)
-    chains = merge_chains(prompts, replies)
-    assert len(chains) < len(table)
+    assert len(merge_chains(prompts, replies)) < len(table)
     packed = logprobs(policy, prompts, replies, tokens_per_pass=400)
     assert torch.allclose(packed, logprobs(policy, prompts, replies), atol=1e-5)
     assert packed[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in table.replies], abs=1e-5)
@@ -277,8 +273,7 @@ def test_two_policies_over_one_model_share_its_pictures():
     policy = tiny_vision_policy([WORDS], seed=0, layers=1)
     processor = policy.pictures.processor
     prompts, replies = rows(act(policy, SHOWN))
-    second = VisionPolicy(policy.model, policy.tokenizer, processor)
-    assert second.pictures is policy.pictures
+    assert VisionPolicy(policy.model, policy.tokenizer, processor).pictures is policy.pictures
     assert torch.isfinite(logprobs(policy, prompts, replies)).all()  # it still knows what it saw
     with pytest.raises(ValueError, match="the pictures of another policy already"):
         VisionPolicy(policy.model, policy.tokenizer, processor, pictures=PictureStore(processor))

@@ -1,7 +1,5 @@
 """Pictures in prompts: their names, their files, and what the model reads."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -71,8 +69,7 @@ def test_unknown_runs_and_copies() -> None:
     assert copy.deepcopy(pictures) is pictures
     # Padding on the left, as it is decoded; then two sequences in one row.
     ids = np.array([[0, 0, 3, P, P, 4], [3, P, P, 4, 3, 5]])
-    depths = np.array([[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1]])
-    found = rotary_positions(ids, depths, lambda run: (1, len(run)))
+    found = rotary_positions(ids, np.array([[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1]]), lambda run: (1, len(run)))
     assert found[:, 0].tolist() == [[0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 2, 3]]
     assert found[:, 1].tolist() == [[0, 1, 1, 3, 0, 1], [0, 1, 1, 3, 0, 1], [0, 1, 2, 3, 0, 1]]
 
@@ -138,8 +135,7 @@ def test_without_a_folder_a_forgotten_picture_leaves_nothing(monkeypatch, tmp_pa
 
 
 def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
-    before = store(tmp_path)
-    known = before.add(picture(0, 32, 48))
+    known = store(tmp_path).add(picture(0, 32, 48))
     assert (known.height, known.width) == (4, 6)
     after = store(tmp_path, merge=2)
     assert after.add(picture(0, 32, 48)) == known

@@ -256,7 +256,9 @@ def test_rows_that_some_episodes_score_and_what_cannot_be_said_of_forks() -> Non
         return np.where(table.won, 3.0, np.nan)
 
     np.testing.assert_array_equal(of_won(TREE), [3.0, 3.0, np.nan, np.nan])
-    with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): a shared step has no one place among"):
+    with pytest.raises(
+        ValueError, match=r"cut from others \(StepTable.parent\): a shared step has no unique segment among"
+    ):
         by_count(TREE, 2)
     refuses(ValueError, "an episode level compares whole episodes", episode_advantages, TREE, np.zeros(4), {})
     assert episode_level.__name__ == "episode_level"
@@ -280,7 +282,7 @@ def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     if name in SHARING:
         np.testing.assert_allclose(method(table, **arguments), expected, atol=1e-12)
     else:
-        refuses(ValueError, r"rows of the table are .* cut less deep, keep.* graphgpo", method, table, **arguments)
+        refuses(ValueError, r"rows of the table are .* nest fewer cuts, keep.* graphgpo", method, table, **arguments)
 
 
 LEVELS = [{"over": over, "singleton": single} for over in ("trajectories", "steps") for single in ("zero", "raw")]

@@ -1,7 +1,5 @@
 """A real HTTP server on loopback in the place of a model's endpoint; it answers as it is told."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -16,7 +14,7 @@ Play = Callable[["Handler"], None]
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Server
+    server: "Server"
     asked: Any
 
     def setup(self) -> None:

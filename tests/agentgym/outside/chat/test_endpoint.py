@@ -16,6 +16,7 @@ import pytest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -77,16 +78,14 @@ def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
         assert [each.get("seed") for each in server.requests[4:]] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("structured", "expected"),
-    [
-        ("", None),
-        ("json_object", {"type": "json_object"}),
-        (
-            "json_schema",
-            {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
-        ),
-    ],
+@cases(
+    "structured, expected",
+    ("", None),
+    ("json_object", {"type": "json_object"}),
+    (
+        "json_schema",
+        {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
+    ),
 )
 def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str, expected: Any) -> None:
     with chat_server(echo) as server:
@@ -95,12 +94,10 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
         assert [each.get("response_format") for each in server.requests] == [expected, None]
 
 
-@pytest.mark.parametrize(
+@cases(
     "play",
-    [
-        raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
-        raw(b'{"choices": [', length=500), raw(b"", length=500),
-    ],
+    raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
+    raw(b'{"choices": [', length=500), raw(b"", length=500),
 )  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with chat_server(play, echo) as server:
@@ -116,27 +113,21 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         assert [each["messages"][0]["content"] for each in server.requests] == ["a", "b", "b"]
         for head in server.headers:
             del head["content-length"]
-        assert server.headers[0] == server.headers[1]
-        assert server.headers[2]["authorization"] == "Bearer k"
+        assert (server.headers[0], server.headers[2]["authorization"]) == (server.headers[1], "Bearer k")
     with chat_server(play) as server:
         model = endpoint(server.url, retries=1)
-        found = failure(model.ask([request("q")])[0])
-        assert (found.attempts, len(server.requests)) == (2, 2)
+        assert (failure(model.ask([request("q")])[0]).attempts, len(server.requests)) == (2, 2)
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
-def test_retry_after_is_respected() -> None:
+def test_retry_after_is_respected_and_no_server_is_a_failure() -> None:
     busy = raw(b"{}", 429, Retry_After="1.5")
     with chat_server(busy, echo, busy, echo) as server:
         model = endpoint(server.url, retries=1)
-        assert texts(model.ask([request("q")])) == ["q"]
-        assert texts(model.ask([request("r")])) == ["r"]
+        assert (texts(model.ask([request("q")])), texts(model.ask([request("r")]))) == (["q"], ["r"])
         # Without the header the package would wait for half a second at most.
         assert server.times[1] - server.times[0] > 1.2
         assert server.times[3] - server.times[2] > 1.2
-
-
-def test_no_server_at_all() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])
@@ -252,17 +243,13 @@ def test_an_endpoint_goes_into_other_processes_without_its_connections(method: s
         process.join()
 
 
-def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_go_only_where_they_belong_and_a_proxy_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-real-key")
     with chat_server(echo) as server:
-        model = endpoint(server.url)
-        model.ask([request("q")])
+        endpoint(server.url).ask([request("q")])
         assert "the-real-key" not in json.dumps(server.headers)
     monkeypatch.delenv("OPENAI_API_KEY")
     refuses(ValueError, "OPENAI_API_KEY is not set", ChatEndpoint, "m")
-
-
-def test_a_proxy_may_be_given() -> None:
     with chat_server(echo) as proxy:
         assert texts(endpoint("http://elsewhere.invalid/v1", proxy=proxy.url).ask([request("q")])) == ["q"]
         assert proxy.paths == ["http://elsewhere.invalid/v1/chat/completions"]
@@ -281,17 +268,15 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
             ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"model": ""}, "name of a model"),
-        ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
-        ({"timeout": 0}, "timeout > 0"),
-        ({"retries": -1}, "retries >= 0"),
-        ({"concurrency": 0}, "concurrency >= 1"),
-        ({"structured": "yes"}, "structured must be one of"),
-        ({"cache": 5}, "cache must be a folder"),
-    ],
+@cases(
+    "arguments, words",
+    ({"model": ""}, "name of a model"),
+    ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
+    ({"timeout": 0}, "timeout > 0"),
+    ({"retries": -1}, "retries >= 0"),
+    ({"concurrency": 0}, "concurrency >= 1"),
+    ({"structured": "yes"}, "structured must be one of"),
+    ({"cache": 5}, "cache must be a folder"),
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
@@ -302,15 +287,12 @@ def test_names_of_another_form(name: str) -> None:
     refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
 
 
-def test_a_name_may_hold_an_at_sign_and_keys_ignore_the_order_of_names() -> None:
+def test_names_with_an_at_sign_and_completions_without_text_or_counts() -> None:
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
     with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
     assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
     assert key_of("u", {"a": 1, "b": "é"}) == key_of("u", {"b": "é", "a": 1})
     assert key_of("u", {"a": 1}) != key_of("v", {"a": 1})
-
-
-def test_a_completion_without_text_is_empty_and_counts_may_be_missing() -> None:
     with chat_server(say(None), raw(b'{"choices": [{"message": {"content": "x"}}], "usage": null}')) as server:
         model = endpoint(server.url)
         assert model.ask([request("a")]) == [ChatAnswer("", "stop", 10, 5, 1)]

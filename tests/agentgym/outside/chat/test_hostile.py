@@ -20,35 +20,34 @@ from tests.agentgym.outside.chat.chat_server import (
     slow,
 )
 from tests.agentgym.outside.chat.test_endpoint import endpoint, failure, request, texts
+from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        (raw(b"<html>"), "not JSON"),
-        (raw(b""), "not JSON"),
-        (raw(b"\xff\xfe\x00"), "not UTF-8"),
-        (raw(b"[" * 200_000), "nested too deeply"),
-        (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
-        (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
-        (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
-        (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
-        (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
-        (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
-        (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
-        (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
-        (garbage, "no connection"),
-        (raw(b"{}"), "no choices[0].message.content"),
-        (raw(b"[]"), "no choices[0].message.content"),
-        (raw(b'{"choices": []}'), "no choices[0].message.content"),
-        (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
-        (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
-        (raw(b"{}", 400), "status 400"),
-        (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
-        (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
-    ],
+@cases(
+    "play, words",
+    (raw(b"<html>"), "not JSON"),
+    (raw(b""), "not JSON"),
+    (raw(b"\xff\xfe\x00"), "not UTF-8"),
+    (raw(b"[" * 200_000), "nested too deeply"),
+    (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
+    (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
+    (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
+    (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
+    (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
+    (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
+    (garbage, "no connection"),
+    (raw(b"{}"), "no choices[0].message.content"),
+    (raw(b"[]"), "no choices[0].message.content"),
+    (raw(b'{"choices": []}'), "no choices[0].message.content"),
+    (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
+    (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
+    (raw(b"{}", 400), "status 400"),
+    (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
+    (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
 )
 def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, words: str) -> None:
     with chat_server(play, echo) as server:
@@ -66,8 +65,7 @@ def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, word
 @pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])
 def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
     with chat_server(play, echo) as server:
-        model = endpoint(server.url, timeout=0.3)
-        found = failure(model.ask([request("q")])[0])
+        found = failure(endpoint(server.url, timeout=0.3).ask([request("q")])[0])
         assert found.reason == f"m at {server.url}: no answer within 0.3 s"
         assert texts(endpoint(server.url).ask([request("q")])) == ["q"]
     with chat_server(play, echo) as server:
@@ -81,8 +79,7 @@ def test_one_failure_leaves_the_others_alone() -> None:
 
     with chat_server(play) as server:
         model = endpoint(server.url, concurrency=16)
-        answers = model.ask([request(str(i)) for i in range(64)])
-        for i, answer in enumerate(answers):
+        for i, answer in enumerate(model.ask([request(str(i)) for i in range(64)])):
             if i % 4 == 3:
                 assert texts([answer]) == [str(i)]
             else:

@@ -71,8 +71,7 @@ def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
     with chat_server(echo) as server:
-        model = endpoint(server.url, api_key=KEY)
-        pickled = pickle.dumps(model)
+        pickled = pickle.dumps(endpoint(server.url, api_key=KEY))
         assert KEY.encode() not in pickled
         found = pickle.loads(pickled)
         assert found.base_url == server.url
@@ -114,8 +113,7 @@ def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.Monke
     context: Any = multiprocessing.get_context("spawn")
     with chat_server(echo) as server:
         queue = context.Queue()
-        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
-        process = context.Process(target=_ask, args=(pickled, queue))
+        process = context.Process(target=_ask, args=(pickle.dumps(endpoint(server.url, key_variable="MY_KEY")), queue))
         process.start()
         assert queue.get(timeout=60) == ["from elsewhere"]
         process.join()
@@ -208,15 +206,12 @@ def test_an_endpoint_that_echoes_the_key_anywhere_does_not_get_it_shown(written:
             assert piece.encode() not in kept, name
 
 
-def test_user_and_password_are_hidden_as_basic_writes_them() -> None:
+def test_user_and_password_are_hidden_and_an_old_cache_with_a_key_is_read_without_it(tmp_path: Path) -> None:
     written = base64.b64encode(b"me:hunter2").decode()
     with chat_server(say("fine", f"Basic {written}"), say(f"{{{written}}}")) as server:
         model = ChatEndpoint("m", server.url.replace("://", "://me:hunter2@"), retries=0)
         answers = model.ask([request("a")]) + model.ask([request("b")])
     assert [(each.finish, each.text) for each in answers] == [("Basic ***", "fine"), ("stop", "{***}")]  # type: ignore[union-attr]
-
-
-def test_a_cache_of_before_with_a_key_in_it_is_read_without(tmp_path: Path) -> None:
     with chat_server(say("fine", f"stop {KEY}")) as server:
         endpoint(server.url, cache=tmp_path).ask([request("q")])  # knows no key: what it is told stays
         (found,) = endpoint(server.url, api_key=KEY, cache=tmp_path).ask([request("q")])

@@ -11,6 +11,7 @@ from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import Budget, BudgetSpentError, ChatFailure, ChatRequest, Usage, only_object
 from agentgym.outside.text import DataError
 from tests.agentgym.outside.chat.chat_server import chat_server, say
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -85,22 +86,20 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
         assert {each["seed"] for each in server.requests} <= {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize(
-    ("reason", "too_long"),
-    [
-        ("status 400 (This model's maximum context length is 2048 tokens. However, you requested 3000)", True),
-        ("status 400 (Requested tokens (2103) exceed context window of 2048)", True),
-        ("status 413 (prompt is too long: 210000 tokens)", True),
-        ("status 400 (unknown argument seed)", False),
-        # vLLM, of an answer that alone fills the context, and of a prompt that leaves too little of it
-        (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(5000, 16)})", False),
-        (f"status 400 (max_tokens {VLLM.format(4096, 16)})", False),
-        (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(512, 3900)})", True),
-        (f"status 400 ({HOSTED.format(1000, 2000)})", True),
-        (f"status 400 ({HOSTED.format(10, 4096)})", False),
-        ("status 503 (context length unknown)", False),
-        ("no answer within 60 s", False),
-    ],
+@cases(
+    "reason, too_long",
+    ("status 400 (This model's maximum context length is 2048 tokens. However, you requested 3000)", True),
+    ("status 400 (Requested tokens (2103) exceed context window of 2048)", True),
+    ("status 413 (prompt is too long: 210000 tokens)", True),
+    ("status 400 (unknown argument seed)", False),
+    # vLLM, of an answer that alone fills the context, and of a prompt that leaves too little of it
+    (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(5000, 16)})", False),
+    (f"status 400 (max_tokens {VLLM.format(4096, 16)})", False),
+    (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(512, 3900)})", True),
+    (f"status 400 ({HOSTED.format(1000, 2000)})", True),
+    (f"status 400 ({HOSTED.format(10, 4096)})", False),
+    ("status 503 (context length unknown)", False),
+    ("no answer within 60 s", False),
 )
 def test_a_prompt_that_does_not_fit_is_told_from_other_failures(reason, too_long):
     assert ChatFailure(f"m at http://h/v1: {reason}", 1).too_long is too_long
@@ -114,20 +113,18 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
     assert only_object(form % json.dumps(given)) == given
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "got 0"),
-        ("[1, 2]", "got 0"),
-        ('{"a": 1} {"a": 1}', "got 2"),
-        ('{"a": 1', "no JSON"),
-        ('{"a": 1, "a": 2}', "is repeated in one object"),
-        ('{"a": {"b": 1, "b": 2}}', "is repeated in one object"),
-        ('{"a": ' * 100_000, "no JSON"),
-        ('{"a": NaN}', "NaN is not a JSON number"),
-        ('{"a": ' + "9" * 5_000 + "}", "an integer of 5000 digits"),
-        ('{"a": 1e999}', "too large for a float"),
-    ],
+@cases(
+    "text, words",
+    ("", "got 0"),
+    ("[1, 2]", "got 0"),
+    ('{"a": 1} {"a": 1}', "got 2"),
+    ('{"a": 1', "no JSON"),
+    ('{"a": 1, "a": 2}', "is repeated in one object"),
+    ('{"a": {"b": 1, "b": 2}}', "is repeated in one object"),
+    ('{"a": ' * 100_000, "no JSON"),
+    ('{"a": NaN}', "NaN is not a JSON number"),
+    ('{"a": ' + "9" * 5_000 + "}", "an integer of 5000 digits"),
+    ('{"a": 1e999}', "too large for a float"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(DataError) as caught:

@@ -149,6 +149,5 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: st
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    assert main([str(tmp_path / "none")]) == 1
+    assert (main([]), main([str(tmp_path / "none")])) == (2, 1)
     assert "No such file" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import DataError
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval import engines
@@ -136,8 +135,7 @@ def test_hits_carry_the_rows_that_the_index_keeps(monkeypatch: pytest.MonkeyPatc
     seven, eight = Hit(Passage("7", '"T"\ntext'), 2.0), Hit(Passage("8", "no JSON"), 2.0)
     queries: Sequence[str] = ["8 7", "none", " ", "7 8", "8 7", "7 \ud800"]
     assert lucene.search(queries, 1) == [(eight,), (), (), (seven,), (eight,), (seven,)]
-    assert lucene.search(["7 8"], 2) == [(seven, eight)]
-    assert lucene.search([], 2) == []
+    assert (lucene.search(["7 8"], 2), lucene.search([], 2)) == ([(seven, eight)], [])
 
 
 def test_an_index_without_its_rows_fails_as_a_search(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

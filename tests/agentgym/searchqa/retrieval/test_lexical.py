@@ -20,6 +20,7 @@ from agentgym.searchqa.retrieval.index_folder import build_index, default_folder
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, PassageWriter
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows, write_corpus
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -64,12 +65,10 @@ def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRe
     refuses(ValueError, "threads must be at least 1", LexicalRetriever, PASSAGES, threads=0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "query",
-    [
-        'engine"', "body:engine", "+engine -ada", "engine AND (", "engine*", "engine~2", "[engine TO", "engine^9",
-        "NOT engine", "\\engine", "engine\x00", "engine \ud800", "/engine/", "{engine}", "IN [engine]", "*", "\nengine",
-    ],
+    'engine"', "body:engine", "+engine -ada", "engine AND (", "engine*", "engine~2", "[engine TO", "engine^9",
+    "NOT engine", "\\engine", "engine\x00", "engine \ud800", "/engine/", "{engine}", "IN [engine]", "*", "\nengine",
 )  # fmt: skip
 def test_no_character_is_query_syntax(retriever: LexicalRetriever, query: str) -> None:
     (found,) = retriever.search([query], k=4)
@@ -107,13 +106,10 @@ def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(
         assert positions[-1] in tied[: sum(p in positions for p in tied)]
 
 
-def test_a_thousand_equal_passages_come_in_order() -> None:
+def test_equal_passages_come_in_order_and_batches_are_single_queries() -> None:
     same = LexicalRetriever([Passage(f"p{i}", "Ka\nlo") for i in range(1000)])
     assert ids(same.search(["ka"], k=5)[0]) == [f"p{i}" for i in range(5)]
     assert ids(same.search(["lo ka"], k=2000)[0]) == [f"p{i}" for i in range(1000)]
-
-
-def test_a_batch_gives_what_single_queries_give_whatever_the_threads() -> None:
     passages = random_passages(500, seed=3)
     queries = [f"{a} {b}" for a in WORDS for b in WORDS] * 2
     one = LexicalRetriever(passages, threads=1)
@@ -223,8 +219,7 @@ def expected() -> list[object]:
 def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(
     corpus: Path, tmp_path: Path, expected: list[object], stretch: int
 ) -> None:
-    folder = build_index(corpus, tmp_path / "deep" / "index", stretch=stretch)
-    retriever = open_index(folder)
+    retriever = open_index(build_index(corpus, tmp_path / "deep" / "index", stretch=stretch))
     assert retriever.search(QUERIES, 7) == expected
     assert tuple(retriever.passages) == FIFTY
     assert not list(tmp_path.rglob("*.building"))

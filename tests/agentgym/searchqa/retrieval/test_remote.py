@@ -9,6 +9,7 @@ import pytest
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.support import Play, answer, drip, drip_body, hang_up, scripted, stay_silent, unused_port
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -47,16 +48,13 @@ def test_requests_have_the_published_format(wire: str) -> None:
         assert retriever.search([], 3) == []
 
 
-def test_a_large_batch_is_sent_in_several_requests() -> None:
+def test_large_batches_are_split_and_other_servers_understood() -> None:
     def count(connection: socket.socket, request: Any) -> None:
         answer({"result": [[] for _ in request["queries"]]})(connection, request)
 
     with scripted(count) as server:
         assert client(server.url, batch=4).search([str(i) for i in range(10)], 1) == [()] * 10
         assert sorted(len(request["queries"]) for request in server.requests) == [2, 4, 4]
-
-
-def test_answers_of_other_servers_are_understood() -> None:
     plain = {"id": 12, "contents": "A\nb"}
     bare = {"document": {"contents": "A\nb"}}
     with scripted(answer({"result": [[plain, bare, HIT], []]})) as server:
@@ -69,26 +67,24 @@ def test_answers_of_other_servers_are_understood() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        (answer(b"<html>"), "not JSON"),
-        (answer(b""), "not JSON"),
-        (answer(b"\xff\xfe\x00"), "not JSON"),
-        (answer({"error": "no"}), "expected {'result'"),
-        (answer([]), "expected {'result'"),
-        (answer({"result": [HIT]}), "expected {'result'"),
-        (answer({"result": []}), "0 lists for 1 queries"),
-        (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
-        (answer({"result": [["text"]]}), "no document"),
-        (answer({"result": [[{"document": {"id": "1"}, "score": 1}]]}), "no document"),
-        (answer({"result": [[{"document": {"id": "1", "contents": None}}]]}), "no document"),
-        (answer(b'{"result": [[{"document": {"id": "1", "contents": "x"}, "score": NaN}]]}'), "finite number"),
-        (answer({"result": [[HIT | {"score": "high"}]]}), "finite number"),
-        (answer({"detail": "unprocessable"}, 422), "status 422"),
-        (answer({}, 404), "status 404"),
-        (answer({}, 302), "status 302"),
-    ],
+@cases(
+    "play, words",
+    (answer(b"<html>"), "not JSON"),
+    (answer(b""), "not JSON"),
+    (answer(b"\xff\xfe\x00"), "not JSON"),
+    (answer({"error": "no"}), "expected {'result'"),
+    (answer([]), "expected {'result'"),
+    (answer({"result": [HIT]}), "expected {'result'"),
+    (answer({"result": []}), "0 lists for 1 queries"),
+    (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
+    (answer({"result": [["text"]]}), "no document"),
+    (answer({"result": [[{"document": {"id": "1"}, "score": 1}]]}), "no document"),
+    (answer({"result": [[{"document": {"id": "1", "contents": None}}]]}), "no document"),
+    (answer(b'{"result": [[{"document": {"id": "1", "contents": "x"}, "score": NaN}]]}'), "finite number"),
+    (answer({"result": [[HIT | {"score": "high"}]]}), "finite number"),
+    (answer({"detail": "unprocessable"}, 422), "status 422"),
+    (answer({}, 404), "status 404"),
+    (answer({}, 302), "status 302"),
 )
 def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: str) -> None:
     with scripted(play, answer(GOOD)) as server:
@@ -98,12 +94,10 @@ def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: 
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "play",
-    [
-        answer({"error": "busy"}, 503), answer({}, 500), answer({}, 429), hang_up,
-        answer(b'{"result": [[', length=500), answer(b"", length=500),
-    ],
+    answer({"error": "busy"}, 503), answer({}, 500), answer({}, 429), hang_up,
+    answer(b'{"result": [[', length=500), answer(b"", length=500),
 )  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with scripted(play, play, answer(GOOD)) as server:
@@ -123,7 +117,7 @@ def test_a_slow_server_costs_no_more_than_the_time_limit(play: Play) -> None:
         assert len(server.requests) == 2
 
 
-def test_no_server_is_a_failure() -> None:
+def test_no_server_is_a_failure_and_one_failing_query_spares_the_others() -> None:
     first, second = client(f"http://127.0.0.1:{unused_port()}", retries=1).search(["a", "b"], 3)
     assert "refused" in reason(first)
     assert first == second
@@ -131,8 +125,6 @@ def test_no_server_is_a_failure() -> None:
     remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
     assert copy.deepcopy([remote])[0] is remote
 
-
-def test_one_failing_query_spares_the_others_of_its_batch() -> None:
     def picky(connection: socket.socket, request: Any) -> None:
         bad = request["query"] == "bad"
         answer({"error": "no"} if bad else GOOD, 400 if bad else 200)(connection, request)

@@ -18,6 +18,7 @@ from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 from tests.agentgym.searchqa.support import ROOT, WORDS, random_passages, searching, write_corpus
+from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
@@ -42,8 +43,7 @@ def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/re
 def test_our_client_finds_through_our_server_what_the_retriever_finds(lexical: LexicalRetriever, wire: str) -> None:
     queries = [*WORDS, "nothing fits", "ka \ud800 lo", "", *(f"{a} {b}" for a in WORDS for b in WORDS)]
     with searching(lexical) as server:
-        remote = HttpRetriever(server.url, wire=wire, timeout=60)
-        assert remote.search(queries, 5) == lexical.search(queries, 5)
+        assert HttpRetriever(server.url, wire=wire, timeout=60).search(queries, 5) == lexical.search(queries, 5)
 
 
 def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetriever) -> None:
@@ -66,25 +66,23 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
             assert post(server, {"queries": ["ka"]} | fields) == (200, {"result": [bare]})
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"", "not JSON: Expecting value"),
-        (b"{", "Expecting"),
-        (b"\xff", "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b'["ka"]', "expected an object with 'queries'"),
-        ({}, "expected an object with 'queries'"),
-        ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
-        ({"queries": "ka"}, "'queries' must be a list of strings"),
-        ({"queries": [1]}, "'queries' must be a list of strings"),
-        ({"query": ["ka"]}, "'query' a string"),
-        ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
-        ({"query": "ka", "topk": 1001}, "got 1001"),
-        ({"query": "ka", "topk": "3"}, "got '3'"),
-        ({"query": "ka", "topk": True}, "got True"),
-        ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
-    ],
+@cases(
+    "body, words",
+    (b"", "not JSON: Expecting value"),
+    (b"{", "Expecting"),
+    (b"\xff", "not UTF-8"),
+    (b"[" * 100_000, "nested too deeply"),
+    (b'["ka"]', "expected an object with 'queries'"),
+    ({}, "expected an object with 'queries'"),
+    ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
+    ({"queries": "ka"}, "'queries' must be a list of strings"),
+    ({"queries": [1]}, "'queries' must be a list of strings"),
+    ({"query": ["ka"]}, "'query' a string"),
+    ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
+    ({"query": "ka", "topk": 1001}, "got 1001"),
+    ({"query": "ka", "topk": "3"}, "got '3'"),
+    ({"query": "ka", "topk": True}, "got True"),
+    ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
 )
 def test_a_bad_request_is_answered_with_what_was_expected(
     lexical: LexicalRetriever, body: bytes | dict[str, Any], words: str
@@ -161,8 +159,7 @@ def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.Cap
         assert post(server, {"queries": ["a", "fail"]}) == (503, {"error": "index is away"})
         assert post(server, {"query": "raise"}) == (500, {"error": "search failed: out of order"})
         assert "RuntimeError('out of order')" in capsys.readouterr().err
-        one_by_one = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0)
-        found = one_by_one.search(["a", "fail", "raise"], 3)
+        found = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0).search(["a", "fail", "raise"], 3)
         assert [isinstance(each, SearchFailure) for each in found] == [False, True, True]
         batch = HttpRetriever(server.url, retries=0).search(["a", "fail"], 3)
         assert all(isinstance(each, SearchFailure) and "index is away" in each.reason for each in batch)
@@ -172,7 +169,6 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: Le
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     command = [sys.executable, "-m", "agentgym.searchqa.retrieval.serve", "--corpus", str(corpus), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         assert HttpRetriever(url).search(list(WORDS), 3) == lexical.search(list(WORDS), 3)
         process.send_signal(signal.SIGTERM)
@@ -198,13 +194,11 @@ def raw_status(server: RetrievalServer, head: str) -> int:
         return int(raw.recv(100).split()[1])
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
-        ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
-        ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
-    ],
+@cases(
+    "host, status",
+    ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
+    ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
+    ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
 )  # fmt: skip
 def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
     with searching(lexical, names=["Node7"]) as server:
@@ -219,12 +213,10 @@ def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: 
         assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
-        ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
-    ],
+@cases(
+    "origin, status",
+    ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
+    ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
 )  # fmt: skip
 def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
     with searching(lexical, names=["Node7"]) as server:
@@ -240,22 +232,20 @@ BODY = '{"query": "ka"}'
 LENGTH = f"Content-Length: {len(BODY)}\r\n"
 
 
-@pytest.mark.parametrize(
-    ("request_line", "head", "status"),
-    [
-        ("POST /retrieve", LENGTH, 200),
-        ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
-        ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
-        ("POST /retrieve", LENGTH * 2, 400),
-        ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
-        ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
-        ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
-        ("GET /health", LENGTH, 400),
-        ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
-        ("GET /health", "Content-Length: -0\r\n", 400),
-        ("GET /nothing", LENGTH, 400),
-        ("PUT /retrieve", LENGTH, 400),
-    ],
+@cases(
+    "request_line, head, status",
+    ("POST /retrieve", LENGTH, 200),
+    ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
+    ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
+    ("POST /retrieve", LENGTH * 2, 400),
+    ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
+    ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
+    ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
+    ("GET /health", LENGTH, 400),
+    ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
+    ("GET /health", "Content-Length: -0\r\n", 400),
+    ("GET /nothing", LENGTH, 400),
+    ("PUT /retrieve", LENGTH, 400),
 )
 def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
     lexical: LexicalRetriever, request_line: str, head: str, status: int
@@ -349,7 +339,6 @@ serve.main(["--port", "0"])
 
 def test_the_command_ends_soon_though_a_search_goes_on_for_an_hour() -> None:
     with subprocess.Popen([sys.executable, "-c", SLOW_COMMAND], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
         port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
         body = b'POST /retrieve HTTP/1.1\r\nContent-Length: 14\r\n\r\n{"query": "x"}'
         with (

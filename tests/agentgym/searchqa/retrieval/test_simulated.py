@@ -5,7 +5,6 @@ import pickle
 import gymnasium as gym
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
 from agentgym.rollout import collect
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
@@ -22,6 +21,7 @@ from agentgym.searchqa.retrieval.simulated import (
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.cases import cases
 from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
@@ -40,9 +40,7 @@ def ids(found):
 def test_noise_rises_as_published():
     # p = 0.25 + (4^(i/m) - 1) / 3 * 0.25: 4^0.5 = 2, so a third of the way after half of the iterations.
     given = [NoiseCurriculum()(i, 4)["noise"] for i in range(5)]
-    assert given[0] == 0.25
-    assert given[2] == pytest.approx(0.25 + 0.25 / 3)
-    assert given[4] == 0.5
+    assert (given[0], given[2], given[4]) == (0.25, pytest.approx(0.25 + 0.25 / 3), 0.5)
     assert given[1] == pytest.approx(0.25 + (2**0.5 - 1) / 3 * 0.25)  # 4^(1/4) = sqrt 2
     assert given == sorted(given)
     assert NoiseCurriculum()(9, 4) == {"noise": 0.5}
@@ -60,11 +58,9 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
         [found] = rule().simulate([SimulatedSearch(query, COUNTRY, False, 7)], k)
         return ids(found)
 
-    assert useful("Where was Ada Bell born?") == ["ada"]
-    assert useful("the town of ULM!") == ["ulm"]
+    assert (useful("Where was Ada Bell born?"), useful("the town of ULM!")) == (["ada"], ["ulm"])
     # Both words of the first title and one of two of the second.
-    assert useful("Ada Bell of Ulm") == ["ada", "ulm"]
-    assert useful("Ada in Port Ulm") == ["ulm", "ada"]
+    assert (useful("Ada Bell of Ulm"), useful("Ada in Port Ulm")) == (["ada", "ulm"], ["ulm", "ada"])
     assert useful("Ada Bell of Ulm", k=1) == ["ada"]
     assert set(useful("which country?")) == {"iva", "zell"}  # names none of them: noise
     searches = [SimulatedSearch("Ada Bell", COUNTRY, True, draw) for draw in range(40)]
@@ -95,8 +91,7 @@ class Answering:
 
 def test_bad_answers_of_a_simulator_are_failed_searches():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
-    failed = simulate_all(Answering(OSError("gone")), asked, 1)
-    assert [each.reason for each in failed] == ["OSError: gone"] * 2
+    assert [each.reason for each in simulate_all(Answering(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
     assert simulate_all(Answering([(hit, hit), "text"]), asked, 1) == [
         (hit,),
@@ -165,8 +160,7 @@ def test_the_vector_form_asks_once_and_gives_the_same():
     assert envs.envs[0].retriever.calls == [["Ada Bell 0"]]
     assert infos["retrieved_ids"].tolist()[:3] == [played(env_of(), seed)[0] for seed in range(3)]
     observations, forked = envs.fork(0, [3])
-    assert forked["retrieved_ids"][3] == infos["retrieved_ids"][0]
-    assert observations[3] == observations[0]
+    assert (forked["retrieved_ids"][3], observations[3]) == (infos["retrieved_ids"][0], observations[0])
     after = envs.step(["<search>Ada Bell 1</search>"] * 4)[-1]["retrieved_ids"]
     assert after[0] == after[3]
 
@@ -192,17 +186,15 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     assert len({each[0] for each in own}) == 1
 
 
-@pytest.mark.parametrize(
-    ("made", "options", "words"),
-    [
-        ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
-        ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
-        ({}, {"noise": "much"}, "option 'noise' must be a probability"),
-        ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
-        ({"simulator": 3}, {}, "got 3; known: rule"),
-        ({"max_turns": -1}, {}, "max_turns must be an integer of at least 0, got -1"),
-        ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
-    ],
+@cases(
+    "made, options, words",
+    ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
+    ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
+    ({}, {"noise": "much"}, "option 'noise' must be a probability"),
+    ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
+    ({"simulator": 3}, {}, "got 3; known: rule"),
+    ({"max_turns": -1}, {}, "max_turns must be an integer of at least 0, got -1"),
+    ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
 )
 def test_wrong_arguments_are_explained(made, options, words):
     refuses(ValueError, words, lambda: env_of(**made).reset(options=options))
@@ -276,7 +268,7 @@ def test_an_answer_without_documents_is_a_failed_search(text):
     assert "wrote no document" in found.reason
 
 
-def test_an_episode_survives_whatever_the_endpoint_answers():
+def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_published_sampling():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), simulator=ModelSimulator(Writes(None)))
     env.reset(seed=0, options={"task_id": "country", "noise": 0.5})
     observation, _, _, _, info = env.step("<search>Ada</search>")
@@ -287,9 +279,6 @@ def test_an_episode_survives_whatever_the_endpoint_answers():
     assert "<answer>" not in observation
     assert not info["search_failed"]
     assert info["retrieved_ids"][0].startswith("written-")
-
-
-def test_a_name_stands_for_the_published_sampling():
     pytest.importorskip("aiohttp")
     pytest.importorskip("tenacity")
     made = ModelSimulator.at("engine@http://127.0.0.1:9/v1")

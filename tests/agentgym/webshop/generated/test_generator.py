@@ -1,7 +1,5 @@
 """The generated shop: its form, its variety, and that what is asked for can be bought."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -58,18 +56,14 @@ def test_a_request_names_the_kind_and_its_attributes_and_as_many_as_asked_are_ma
     assert not any(product.instruction for product in generate(50, asked=0))
 
 
-def test_shops_and_asins_are_functions_of_the_seed() -> None:
+def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_than_it_has() -> None:
     assert make_product(0, 3 * BLOCK + 5) == SHOP[3 * BLOCK + 5]
     assert list(generate(100)) == SHOP[:100]
-    other = list(generate(100, seed=1))
-    assert [product.title for product in other] != [product.title for product in SHOP[:100]]
+    assert [product.title for product in list(generate(100, seed=1))] != [product.title for product in SHOP[:100]]
     far = [make_product(0, index).asin for index in (9_999, 10_000, 10**6, 10**8 - 1)]
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)
     assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)
-
-
-def test_a_product_never_needs_more_numbers_than_it_has() -> None:
     # kind, asked, maker (2), the rest from the functions that draw: the most that any branch takes.
     attributes = 2 * (1 + 3)
     title, prices, request = 2 + 1 + 2, 4, 2 + 2 + 2 + 1
@@ -89,8 +83,7 @@ def test_written_as_official_files_it_reads_back_the_same(tmp_path: Path) -> Non
     products = list(generate(200, asked=0.5))
     write_files(products, tmp_path)
     files = find_files(tmp_path)
-    requests = dict(entries(files.requests))
-    assert list(read_products(files.items, requests.get)) == products
+    assert list(read_products(files.items, dict(entries(files.requests)).get)) == products
 
 
 def naive_colour(value: str) -> str:

@@ -75,43 +75,34 @@ def test_a_shop_can_be_searched_by_lucene(pyserini, tmp_path):
     products = list(generate(3))
     store.build(tmp_path / "shop", products)
     for catalogue in (MemoryCatalogue(products), store.StoredCatalogue(tmp_path / "shop")):
-        search = open_search(catalogue, "lucene")
-        assert search.top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
+        assert open_search(catalogue, "lucene").top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
     assert (tmp_path / "shop" / "lucene" / "segments_1").read_text().split() == [product.asin for product in products]
 
 
-def test_an_environment_without_pyserini_says_what_to_install():
+def test_without_pyserini_or_an_index_the_error_says_what_is_missing(tmp_path, monkeypatch):
     if INSTALLED:
         pytest.skip("pyserini is installed")
     refuses(ImportError, "pyserini", WebShopEnv, data="generated", search="lucene")
+    refuses(DataError, "no Lucene index", Lucene, CATALOGUE, tmp_path)
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    refuses(ImportError, r"\[search\].*bm25", build, [], tmp_path)
 
 
 def test_hits_become_positions_and_any_query_is_answered(pyserini, tmp_path) -> None:
     build([("a", "x"), ("b", "y")], tmp_path / "new")
     assert (tmp_path / "new" / "segments_1").read_text() == "a b"
     search = Lucene(CATALOGUE, tmp_path / "new")
-    assert search.top("c a", 50) == (2, 0)
-    assert search.top("c a", 1) == (2,)
-    assert search.top("c a", 0) == ()
-    assert search.top("b unknown a", 50) == (1, 0)
-    assert search.top("b c", 50) == (1, 2)
+    assert (search.top("c a", 50), search.top("c a", 1), search.top("c a", 0)) == ((2, 0), (2,), ())
+    assert (search.top("b unknown a", 50), search.top("b c", 50)) == ((1, 0), (1, 2))
     build([("a", "x")], tmp_path)
     search = Lucene(CATALOGUE, tmp_path)
     assert search.top("a \ud800 b", 50) == (0, 1)
     assert search.top("a b c a b c", 50) == (0, 1, 2, 0)  # 6 words, then 4
     refuses(RuntimeError, "disk", search.top, "fail", 50)
-
-
-def test_a_folder_without_an_index_is_named(tmp_path):
-    refuses(DataError, "no Lucene index", Lucene, CATALOGUE, tmp_path)
-
-
-def test_without_pyserini_the_error_says_what_to_install(tmp_path, monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    refuses(ImportError, r"\[search\].*bm25", build, [], tmp_path)
 
 
 @pytest.mark.parametrize(("version", "java"), [("0.22.1", 11), ("0.34.9", 11), ("0.35.0", 21), ("1.6.0", 21)])

@@ -1,7 +1,7 @@
 """The dose of credit that a run trained on: how many steps had how much credit, and how many were decisions at all.
 
 A callback keeps a line for each iteration in the folder of the run, so that a run that goes on after Ctrl-C is counted
-whole. Keys of a record's `dose`, which records from before have not:
+whole. Keys of the dose:
 
     samples    effective steps, sum over iterations of (sum |A|)^2 / sum A^2 (Kish); A of a reply: mean over tokens
     updates    steps of the optimiser
@@ -14,7 +14,6 @@ whole. Keys of a record's `dose`, which records from before have not:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.records.metrics import Row
 from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, validation_tasks
-from benchmarks.console import NONE
 
-HEADS = ("effective steps", "optimiser steps", "sum of |A|", "credit 0 %", "decisions %")
-CAPTION = (
-    "Dose, means over seeds. Effective steps: sum over iterations of (sum |A|)^2 / sum A^2, A the credit of a step. "
-    "Decisions: share of steps in states where one admissible action is optimal and another is not, in sampled play of "
-    "the trained policy. A dash: not recorded, or the environment does not know."
-)
 _FILE = "dose.jsonl"
 #: Validation tasks that are played to count decisions.
 _TASKS = 16
@@ -96,12 +88,3 @@ def decisions(config: Config, policy: Policy, seed: int) -> float | None:
     builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
     play_groups(envs, policy, builder, tasks=tasks, group_size=1, seed=seed, progress=None, before_step=note)
     return float(np.mean(found))
-
-
-def cells(doses: Sequence[dict[str, float]]) -> list[str]:
-    """Return the cells of one method's runs, in the order of `HEADS`; a dash where a run does not say."""
-    shown = []
-    for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
-        known = [dose[name] for dose in doses if name in dose]
-        shown.append(f"{scale * np.mean(known):,.0f}" if known and len(known) == len(doses) else NONE)
-    return shown
