@@ -156,7 +156,8 @@ class Rollout(_Group):
             `baselines.play.reply_costs.less_overlong`; 0: no penalty.
         overlong_penalty: penalty of a reply at the limit.
         probe_every: iterations between probes, the first included. A probe scores some replies and compares the
-            sampler's log-probabilities with the trainer's, see `baselines.learner.Learner.probe`; 0: none.
+            sampler's log-probabilities with the trainer's, see `baselines.learner.Learner.probe`; 0: none. With a
+            staleness the first iteration alone: later replies are those of older weights.
         on_mismatch: "stop" ends a run whose probe fails; "weights" continues with loss.old_logprobs="recompute" and
             importance weights up to `loss.tis` (default: 2).
     """

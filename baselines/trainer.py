@@ -268,7 +268,8 @@ class Trainer:
         memory.end("generation")
         probed = {}
         every = config.rollout.probe_every
-        due = every and self.iteration % every == 0 and not config.rollout.staleness  # stale: sampled by older weights
+        # Stale replies are those of older weights, and differ. The first are not stale yet.
+        due = every and self.iteration % every == 0 and not (config.rollout.staleness and self.iteration)
         if due or getattr(getattr(self.policy, "sampler", None), "failed", False):
             probed = self.learner.probe(experience.table)
         with self._next_beside(experience.tokens) as following:
@@ -308,7 +309,15 @@ class Trainer:
         }
 
     def _gather(self, player: Any, iteration: int, progress: Callable[[int], None] | None = None) -> Experience:
-        return gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
+        found = gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
+        self._let_rest()
+        return found
+
+    def _let_rest(self) -> None:
+        """Let an engine on the same card free its memory until replies are asked for again."""
+        rest = getattr(getattr(self.policy, "sampler", None), "rest", None)
+        if rest is not None:
+            rest()
 
     def _next_beside(self, tokens: int) -> contextlib.AbstractContextManager[Future[Experience] | None]:
         following = self.config.rollout.staleness
@@ -328,6 +337,7 @@ class Trainer:
         begin = time.perf_counter()
         players = {"greedy": self._greedy, "sampled": self._sampler}
         row = validate(self.envs, players, self.validation_tasks, seed=self.config.seed)
+        self._let_rest()
         return row | {"seconds_validation": time.perf_counter() - begin}
 
     def _due(self, every: int) -> bool:

@@ -233,9 +233,10 @@ def update(
         Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 without a step). Means over the
         tokens of trained rows, weighted as the raw rows, left out without trained rows: "kl" (to the start policy, in
         the form of the loss), "approx_kl" (k3, between the policy before the update and now), "clip_fraction",
-        "entropy" (nats per token). If log-probabilities are recomputed (`recomputes`) also "mismatch_mean" and
-        "mismatch_max": the difference of the sampler's and the trainer's log-probabilities; with a correction
-        "tis_weight" (mean) and "tis_clipped" (share of tokens at the limit). No gradient is kept.
+        "entropy" (nats per token). "mismatch_mean" and "mismatch_max": the difference of the sampler's and the
+        trainer's log-probabilities, over all tokens if those are recomputed (`recomputes`), else over the first
+        mini-batch, before any step; with a correction "tis_weight" (mean) and "tis_clipped" (share of tokens at the
+        limit). No gradient is kept.
 
     Raises:
         ValueError: `config.loss.kl` is above 0 and there is no reference.
@@ -290,6 +291,7 @@ def _update(
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
     sums = torch.zeros(6, dtype=torch.float64, device=device)
     norms: list[float] = []
+    unmoved, compared = torch.zeros(2, dtype=torch.float64, device=device), 0.0
     tokens = config.optimiser.epochs * float((kept.mask * kept.weight[:, None]).sum())
     together = _sequence_of_row(batch, limits)
     whole = float(normaliser(batch.mask, batch.weight, terms.aggregation, terms.constant_length or 1))
@@ -301,6 +303,8 @@ def _update(
             for scored in minibatches:
                 rows = place[scored[batch.trained[scored]]]
                 moves = bool(moving[rows].any())
+                first = not compared and not norms  # in which the weights are those of the rollout
+                compared += float((kept.mask * kept.weight[:, None])[torch.from_numpy(rows)].sum()) if first else 0.0
                 optimizer.zero_grad(set_to_none=True)
                 for chosen in limits.passes(kept.prompts, kept.replies, rows):
                     part = kept.take(chosen).to(device)
@@ -308,7 +312,10 @@ def _update(
                     with torch.set_grad_enabled(moves):
                         lesson = (teacher, taught / len(minibatches)) if teacher is not None and taught else None
                         divisor = whole / len(minibatches)
-                        sums += _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
+                        found, apart = _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
+                    sums += found
+                    if first:
+                        unmoved = torch.stack([unmoved[0] + apart[0], torch.maximum(unmoved[1], apart[1])])
                 if not moves:
                     continue
                 norm = float(nn.utils.clip_grad_norm_(weights, config.optimiser.max_grad_norm))
@@ -321,12 +328,14 @@ def _update(
                 norms.append(norm)
     if norms:
         check_finite(policy.model, "the update was too large: the policy's")
-    policy_loss, *per_token, apart = sums.tolist()
+    policy_loss, *per_token, lesson_loss, differing, most = torch.cat([sums, unmoved]).tolist()
     if tokens:
         names = ("kl", "approx_kl", "clip_fraction", "entropy")
         figures |= {name: value / tokens for name, value in zip(names, per_token, strict=True)}
+    if compared and not recomputes(policy, config):
+        figures |= {"mismatch_mean": differing / compared, "mismatch_max": most}
     if taught:
-        figures["distillation_loss"] = apart / max(count, 1)
+        figures["distillation_loss"] = lesson_loss / max(count, 1)
     return {
         "policy_loss": policy_loss / max(count, 1),
         "grad_norm": sum(norms) / max(count, 1),
@@ -338,7 +347,9 @@ def _update(
 
 def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tensor | None:
     """Return the rows of a tensor (n, L) that belong to a part of the batch, on its device."""
-    return None if column is None else column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device)
+    if column is None:
+        return None
+    return column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device, non_blocking=True)
 
 
 def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float | None) -> dict[str, float]:
@@ -391,7 +402,7 @@ def _backward(
     config: TrainerConfig,
     limits: Limits,
     lesson: tuple[Scorer, float] | None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Add the gradient of some rows, if gradients are enabled.
 
     Args:
@@ -401,13 +412,13 @@ def _backward(
 
     Returns:
         float64 (6,): their policy loss, sums over tokens of kl, approx_kl, clipped weight and entropy, and the
-        distillation loss.
+        distillation loss. float64 (2,): the weighted sum and the largest of the differences to `old_logprobs`.
     """
     terms = config.loss
     taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
     whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
-    given = _given(part, limits)
-    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given, **whole)
+    given = limits.scoring | ({"allowed": part.allowed} if part.allowed else {}) | whole
+    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given)
     logprobs, weight = scores.logprobs, part.weight[:, None]
     clip = {"clip_low": terms.clip_low, "clip_high": terms.clip_high}
     ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, terms.ratio)
@@ -437,33 +448,35 @@ def _backward(
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
         # figure[mask] would make the host wait for the device, because its size depends on the values.
         summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
-        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
-
-
-def _given(part: Batch, limits: Limits) -> dict[str, Any]:
-    return limits.scoring | ({"allowed": part.allowed} if part.allowed else {})
+        differing = (logprobs - part.old_logprobs).abs().masked_fill(~part.mask, 0.0)
+        differences = torch.stack([(weight * differing).sum(), differing.max()]).double()
+        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double(), differences
 
 
 def _distillation(
     teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
 ) -> Tensor:
-    rows = part.take(taught).to(part.mask.device)
-    whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
+    prompts, replies, allowed = (
+        [column[row] for row in taught] if column else [] for column in (part.informed, part.replies, part.allowed)
+    )
+    given: dict[str, Any] = limits.scoring | ({"allowed": allowed} if allowed else {})
+    given |= {} if config.distillation.sampled else {"distributions": True}
     with torch.no_grad():
-        informed = teacher.score(
-            rows.informed, rows.replies, config.temperature, entropy=None, **_given(rows, limits), **whole
-        )
-    chosen = torch.zeros(len(part), dtype=torch.bool, device=part.mask.device)
-    chosen[torch.from_numpy(taught)] = True
-    kept = part.mask & chosen[:, None]
+        informed = teacher.score(prompts, replies, config.temperature, entropy=None, **given)
+    # The places of the tokens are worked out on the host: after tensor[mask] it would wait for their number.
+    lengths = np.array([len(reply) for reply in part.replies])
+    columns = np.concatenate([np.arange(length) for length in lengths[taught]])
+    lines, first = np.repeat(taught, lengths[taught]), np.cumsum(lengths) - lengths
+    places = np.stack([lines, columns, first[lines] + columns, np.repeat(np.arange(len(taught)), lengths[taught])])
+    row, column, token, line = torch.from_numpy(places).to(part.mask.device, non_blocking=True)
     student: Any = getattr(scores, "distribution", None)
     least = torch.finfo(torch.float32).min
     losses = per_token(
-        None if student is None else student[kept[part.mask]].clamp(min=least),
+        None if student is None else student[token].clamp(min=least),
         None if student is None else informed.distribution.clamp(min=least),  # type: ignore[attr-defined]
-        scores.logprobs[kept],
-        informed.logprobs[rows.mask],
-        part.old_logprobs[kept],
+        scores.logprobs[row, column],
+        informed.logprobs[line, column],
+        part.old_logprobs[row, column],
         config.distillation,
     )
-    return (part.weight[:, None].expand_as(kept)[kept] * losses).sum()
+    return (part.weight[row] * losses).sum()

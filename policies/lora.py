@@ -183,9 +183,7 @@ def load_adapter(
         ImportError: peft is not installed.
         DataError: the base is missing, or the adapter belongs to another base, is damaged, or is no LoRA adapter.
     """
-    from safetensors import SafetensorError
-
-    peft = _peft()
+    _peft()
     described = _read(folder / ADAPTER_FILE)
     if described.get("peft_type") != "LORA":
         raise DataError(f"{folder} holds an adapter of type {described.get('peft_type')!r}, expected 'LORA'")
@@ -194,6 +192,26 @@ def load_adapter(
         model, tokenizer = load_model(base, dtype, download, attn_implementation)
     except DataError as error:
         raise DataError(f"the adapter in {folder} needs its base {str(base)!r}: pass base=... ({error})") from error
+    return _read_onto(model, folder, base), tokenizer
+
+
+def begin_with(policy: Policy, folder: Path) -> Policy:
+    """Return the policy with a copy of the adapter in a folder, which is trained further; see `add_lora`.
+
+    What it says is the start of training (`policies.training.frozen`), and not what its base says.
+
+    Raises:
+        DataError: the adapter was trained on other weights, is damaged, or is no LoRA adapter.
+    """
+    model = _read_onto(policy.model, folder, adapter_base(folder))
+    model.begins_adapted = True
+    adapted: Policy = policy.with_model(model)
+    return adapted
+
+
+def _read_onto(model: Any, folder: Path, base: str | Path) -> Any:
+    from safetensors import SafetensorError
+
     mark = _read(folder / BASE_FILE) if (folder / BASE_FILE).is_file() else {}
     if mark and mark.get("fingerprint") != fingerprint(model.named_parameters()):
         raise DataError(
@@ -201,7 +219,7 @@ def load_adapter(
             f"{mark.get('base')!r}): pass base=... with the model it was trained on"
         )
     try:
-        return peft.PeftModel.from_pretrained(model, str(folder), is_trainable=True), tokenizer
+        return _peft().PeftModel.from_pretrained(model, str(folder), is_trainable=True)
     except (RuntimeError, ValueError, OSError, KeyError, TypeError, SafetensorError) as error:
         raise DataError(f"the adapter in {folder} does not fit the model in {str(base)!r}: {error}") from error
 

@@ -157,15 +157,18 @@ def copied(model: Any, dtype: torch.dtype | None = None, instead: Mapping[int, T
 def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
     """Return the policy's start, to score only: the base without its adapter, or a copy of the weights as they are now.
 
+    An adapter that has been trained before the run (`policies.lora.begin_with`) is copied; its base is shared.
+
     Args:
         dtype: type of the copy's weights; None: the same as the policy's, which is exact. bfloat16 takes half the
             memory of float32. Not used where there is an adapter.
     """
-    start = copy.copy(policy)
-    if hasattr(policy.model, "disable_adapter"):
+    start, adapted = copy.copy(policy), hasattr(policy.model, "disable_adapter")
+    if adapted and not getattr(policy.model, "begins_adapted", False):
         start.score = _without_adapter(policy)
         return start
-    start.model = copy.deepcopy(policy.model) if dtype is None else copied(policy.model, dtype)
+    exact = copied if adapted else copy.deepcopy
+    start.model = exact(policy.model) if adapted or dtype is None else copied(policy.model, dtype)
     start.model.requires_grad_(False)
     return start
 

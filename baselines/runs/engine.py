@@ -12,6 +12,8 @@ from agentgym.outside.redaction import redact
 
 #: Folders in a run's folder: the start weights that an engine reads, and later weights for it.
 ENGINE_FOLDER = ".engine.partial"
+#: vLLM's share of the card that it shares with the trainer.
+SHARE = 0.4
 _DEFAULT_URL = "http://localhost:8000"
 _MOST_BYTES = 1_000_000
 
@@ -22,10 +24,12 @@ class Engine:
 
     Attributes:
         kind: "loop", "vllm" or "server".
+        sleeps: whether it frees the card's memory while the trainer learns.
     """
 
     kind: str = "loop"
     url: str = ""
+    sleeps: bool = False
 
     @classmethod
     def read(cls, text: str) -> Engine:
@@ -34,23 +38,25 @@ class Engine:
         Raises:
             ValueError: it names no engine.
 
-        >>> Engine.read("server:http://gpu:8000"), Engine.read("vllm")
-        (Engine(kind='server', url='http://gpu:8000'), Engine(kind='vllm', url=''))
+        >>> Engine.read("server:http://gpu:8000"), Engine.read("vllm:sleep").sleeps
+        (Engine(kind='server', url='http://gpu:8000', sleeps=False), True)
         """
         kind, colon, url = text.partition(":")
+        if text == "vllm:sleep":
+            return cls("vllm", sleeps=True)
         if kind not in ("loop", "vllm", "server") or (colon and kind != "server"):
-            raise ValueError(f"--engine is loop, vllm or server:URL, got {text!r}")
+            raise ValueError(f"--engine is loop, vllm, vllm:sleep or server:URL, got {text!r}")
         if redact(url) != url or (url and not url.startswith(("http://", "https://"))):
             # a credential would stay in the run's folder
             raise ValueError(f"--engine server:URL needs an address such as {_DEFAULT_URL}, got {redact(url)!r}")
         return cls(kind, (url or _DEFAULT_URL) if kind == "server" else "")
 
-    def check(self, lora: int) -> None:
+    def check(self, lora: int, staleness: int = 0) -> None:
         """Refuse impossible combinations before a model is loaded.
 
         Raises:
             ImportError: vLLM is not installed, or its release is not supported.
-            ValueError: all weights are trained, and this engine accepts only adapters.
+            ValueError: all weights are trained, and this engine accepts only adapters; or it cannot sleep.
         """
         if self.kind == "server" and not lora:
             raise ValueError("a server takes only adapters, not whole weights: --lora 32, or --engine vllm")
@@ -60,6 +66,12 @@ class Engine:
             check_version()
             if not lora and is_cpu_build():
                 raise ValueError("vLLM's CPU build does not take whole weights: --lora 32, or --engine loop")
+            if self.sleeps and (staleness or is_cpu_build()):
+                raise ValueError(
+                    "--engine vllm:sleep frees a GPU's memory while the trainer learns: "
+                    + ("with rollout.staleness it plays then" if staleness else "vLLM's CPU build cannot sleep")
+                    + ", --engine vllm"
+                )
 
     def sampler(self, base: Any, folder: Path, *, lora: int, stored: Path | None, resumed: bool) -> Any:
         """Start the engine, or connect to it, and return its sampler; None for the loop.
@@ -97,7 +109,8 @@ class Engine:
             holds=-1 if resumed and not lora else 0,
             # Engines use the stored type, and the comparison uses the trainer's.
             dtype="float32" if base.precision is None else "bfloat16",
-            gpu_memory_utilization=0.4,  # the trainer is on the same card
+            gpu_memory_utilization=SHARE,
+            sleeps=self.sleeps,
             **limit,
         )
 

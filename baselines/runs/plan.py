@@ -34,10 +34,14 @@ from agentgym.checks import suggest
 from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from baselines.config import Memory
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
+from baselines.imitation.updates import Updates
 from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
+from baselines.runs.engine import SHARE as ENGINE_SHARE
+from baselines.runs.engine import Engine
 from baselines.runs.settings import RunSettings
-from baselines.runs.stack import make_envs, new_policy, training_tasks
+from baselines.runs.stack import clones_adapter, cloning, make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
 from policies.decode.batch import READ_TOKENS
 from policies.decode.graph import COLUMNS, rounded
@@ -54,8 +58,8 @@ GIB = 2**30
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
 #: Usable share of the memory: the rest is for the device's context and for fragmentation.
 USABLE = 0.94
-#: Depths of the models whose passes are counted, and vLLM's share of the card (`baselines.runs.engine`).
-_DEPTHS, _ENGINE_SHARE = (2, 4), 0.4
+#: Depths of the models whose passes are counted.
+_DEPTHS = (2, 4)
 
 
 class DoesNotFitError(ValueError):
@@ -301,7 +305,7 @@ class Plan:
 
     Attributes:
         attention: of the model, as transformers names it.
-        stages: bytes by part, of "generation" and of "update".
+        stages: bytes by part, of "generation" and "update", and of "cloning" where the run begins with a clone.
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
         facts: texts on model, attention and assumptions.
@@ -362,16 +366,20 @@ class Planner:
     Args:
         device: where it will run; None: here.
         attention: transformers' name; None: the choice of `choose_attention`.
-        engine: "loop", "vllm" or "server".
+        engine: who writes the replies; None: the loop.
 
     Raises:
         DataError: the model's folder has no config that can be read.
     """
 
     def __init__(
-        self, settings: RunSettings, device: Device | None = None, attention: str | None = None, engine: str = "loop"
+        self,
+        settings: RunSettings,
+        device: Device | None = None,
+        attention: str | None = None,
+        engine: Engine | None = None,
     ) -> None:
-        self.device, self._engine = device or Device.here(), engine
+        self.device, self._engine = device or Device.here(), engine or Engine()
         self._config, policy = _read_model(settings)
         self._stored = getattr(self._config, "dtype", None) or torch.float32  # building a model overwrites it
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
@@ -381,7 +389,7 @@ class Planner:
         self._gpu = self.device.gpu and not self._tiny  # the tiny model always runs on the CPU
         self._words = choose_attention(self._model, self._gpu, attention)
         large = sum(each.numel() for each in self._model.parameters()) >= LARGE
-        self._keeps = engine == "loop" and large and may_take_runs(self._model)
+        self._keeps = self._engine.kind == "loop" and large and may_take_runs(self._model)
 
     def plan(self, settings: RunSettings) -> Plan:
         training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
@@ -389,21 +397,19 @@ class Planner:
         recompute = (self._gpu and can_recompute(self._model)) if recompute is None else recompute
         dtype, precision = self._stored if rank else torch.float32, self._precision(settings)
         episodes, row = training.groups * training.group_size, one.longest + one.reply
-        tokens = self._pass(settings, row)
-        key = (dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
-        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+        tokens = self._pass(training.memory, self._rows(settings), row)
+        found = self._sized(dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
         text, size = self._config.get_text_config(), 2 if precision or dtype.itemsize == 2 else 4
         kept = {
             "weights": found.weights, "optimiser": 8 * found.trained,
             "reference": (training.loss.kl > 0 and not rank)
             * (4 if training.loss.reference == "exact" else 2) * found.parameters,
             "scorer": 12 * found.trained * (getattr(settings.method.scorer, "rate", None) is not None),
-            "engine": _ENGINE_SHARE * self.device.memory * (self._engine == "vllm"),
             "Python": 0 if gpu else resident(),
         }  # fmt: skip
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         cache = size * 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
-        own, side = self._engine == "loop", min(episodes, self._side)
+        own, side = self._engine.kind == "loop", min(episodes, self._side)
         # In 16 bits the loop plays with a copy; with an adapter, the copy holds the sums of base and adapter.
         casts = precision is not None and dtype.itemsize == 4
         playing = {
@@ -417,12 +423,25 @@ class Planner:
             * (3 * text.intermediate_size + 4 * text.hidden_size),
             "logits": 24 * side * text.vocab_size,
         } if own else {}  # fmt: skip
+        beside = {"engine": ENGINE_SHARE * self.device.memory * (self._engine.kind == "vllm")}
+        while_learning = ({} if self._engine.sleeps else beside) | (playing if training.rollout.staleness else {})
         stages = {
-            "generation": kept | playing,
-            "update": kept | (playing if training.rollout.staleness else {}) | {
+            "generation": kept | playing | beside,
+            "update": kept | while_learning | {
                 "gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations
             },
         }  # fmt: skip
+        if settings.config.clone_tasks or settings.episodes is not None:
+            given = cloning(settings.config)
+            memory = Memory(given.get("microbatch_rows"))
+            read = self._pass(memory, given.get("batch_size", Updates.batch_size), row)
+            alike = (dtype, rank) if clones_adapter(settings.config) else (torch.float32, 0)
+            again = self._gpu and can_recompute(self._model)
+            cloned = self._sized(*alike, precision, again, max(read // row, 1), row, one.reply)
+            stages["cloning"] = {
+                "weights": cloned.weights, "gradients": 4 * cloned.trained, "optimiser": 8 * cloned.trained,
+                f"activations of {read:,} tokens": cloned.activations, "Python": kept["Python"],
+            }  # fmt: skip
         through = row if settings.config.transcript else one.prompts + one.steps * one.reply
         counts = {
             "prompts": episodes * one.prompts, "replies": episodes * one.steps * one.reply,
@@ -472,7 +491,7 @@ class Planner:
 
         row = self.played.longest + self.played.reply
         yield "--recompute", having(**{"memory.activation_checkpointing": True})
-        if self._pass(settings, row) > row:
+        if self._pass(settings.training.memory, self._rows(settings), row) > row:
             yield f"--pass-tokens {row}", having(**{"memory.microbatch_tokens": row})
         if settings.training.loss.kl > 0 and not settings.config.lora:
             yield "--set loss.reference=bfloat16", having(**{"loss.reference": "bfloat16"})
@@ -482,13 +501,20 @@ class Planner:
             fewer = max(settings.training.groups // 4, 1)
             yield f"--groups {fewer}", having(groups=fewer)
 
-    def _pass(self, settings: RunSettings, row: int) -> int:
+    def _sized(self, *key: Any) -> _Sizes:
+        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+        return found
+
+    def _rows(self, settings: RunSettings) -> int:
         training = settings.training
-        most: Any = training.memory.microbatch_tokens
+        rows = math.ceil(training.groups * training.group_size * self.played.steps)
+        return min(rows, training.optimiser.minibatch_rows)
+
+    def _pass(self, memory: Memory, rows: int, row: int) -> int:
+        most: Any = memory.microbatch_tokens
         if most == "auto":
             most = auto_tokens(self._model, self._gpu)
-        rows = math.ceil(training.groups * training.group_size * self.played.steps)
-        rows = min(rows, training.optimiser.minibatch_rows, training.memory.microbatch_rows or rows)
+        rows = min(rows, memory.microbatch_rows or rows)
         return max(min(rows * row, most or rows * row), row)
 
     def _precision(self, settings: RunSettings) -> torch.dtype | None:

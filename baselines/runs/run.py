@@ -35,6 +35,7 @@ from baselines.runs.settings import RunSettings, run_settings
 from baselines.runs.stack import (
     check_model,
     check_sight,
+    clones_adapter,
     cloning,
     held_out_tasks,
     keep_pictures,
@@ -199,12 +200,12 @@ def carry_out(
         agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
         ValueError: the run clones an expert, and the environment has none.
     """
-    from policies.lora import LoraSettings, add_lora, merge_lora
+    from policies.lora import ADAPTER_FILE, LoraSettings, add_lora, begin_with, merge_lora
     from policies.vision.policy import VisionPolicy
 
     transformers.utils.logging.disable_progress_bar()  # the run shows its own progress
     config, engine = settings.config, engine or Engine()
-    engine.check(config.lora)
+    engine.check(config.lora, settings.training.rollout.staleness)
     if settings.source is not None:
         settings.source.note(folder)
     if config.clone_tasks and not checkpoints(folder):
@@ -227,11 +228,16 @@ def carry_out(
         }  # fmt: skip
         policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
         stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
+        clone = folder / CLONE_FOLDER
+        if clone.is_dir() and not (clone / ADAPTER_FILE).is_file():
+            stored = clone
         sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
         if sampler is not None:
             sampler.tolerant = settings.training.rollout.on_mismatch == "weights"
             policy = policy.with_sampler(sampler)
-        if config.lora:
+        if config.lora and (clone / ADAPTER_FILE).is_file():
+            policy = begin_with(policy, clone)
+        elif config.lora:
             policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
         try:
             _, trainer = train_policy(
@@ -292,6 +298,7 @@ def cloned(
         policy: the one that learns; None: a new one.
     """
     from baselines.imitation.cloning import clone, informed_demonstrations
+    from policies.lora import has_adapter
 
     policy, setup = policy or new_policy(config, seed), config.setup
     if not config.clone_tasks:
@@ -304,7 +311,7 @@ def cloned(
     shown = dataclasses.replace(config, setup=setup.while_cloned())
     return policy, clone(
         policy, make_envs(shown, config.clone_tasks, expert=True), played, seed=seed, progress=progress,
-        enough=_looking(config, policy, seed), beside=beside, **cloning(config),
+        enough=_looking(config, policy, seed), beside=beside, **cloning(config, has_adapter(policy.model)),
     )  # fmt: skip
 
 
@@ -343,8 +350,13 @@ def check_expert(config: Config) -> None:
 
 
 def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: Progress | None) -> Any:
+    """Return what is trained, or the base of the adapter that is.
+
+    A pretrained model under an adapter is cloned in the adapter alone; older runs have cloned all of its weights.
+    """
     from baselines.imitation.cloning import imitate
     from baselines.imitation.episodes import read_episodes
+    from policies.lora import ADAPTER_FILE, LoraSettings, add_lora
     from policies.vision.policy import load_policy
 
     config, place = settings.config, folder / CLONE_FOLDER
@@ -355,7 +367,7 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
     def read(path: Path, dtype: Any = torch.float32) -> Any:
         return load_policy(path, dtype=dtype, **how)
 
-    def begin(frozen: bool = False) -> Any:
+    def begin(frozen: bool) -> Any:
         if settings.start is not None:
             return read(settings.start, "auto" if frozen else torch.float32)
         return new_policy(config, seed, frozen=frozen, **({} if tiny else how))
@@ -363,14 +375,19 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
     if not config.clone_tasks and settings.episodes is None:
         return begin(bool(config.lora))
     if not place.is_dir():
-        policy = begin()
+        adapter = clones_adapter(config)
+        policy = begin(adapter)
+        if adapter:
+            policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=seed)
         if settings.episodes is not None:
-            imitate(policy, read_episodes(settings.episodes, policy), seed=seed, progress=progress, **cloning(config))
+            rows = read_episodes(settings.episodes, policy)
+            imitate(policy, rows, seed=seed, progress=progress, **cloning(config, adapter))
         else:
             cloned(config, seed, progress, policy)
         save_policy(policy, place)
         hand_on(folder, place)
-    return read(place)
+        del policy  # frees its memory before the model is read again
+    return begin(frozen=True) if (place / ADAPTER_FILE).is_file() else read(place)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from agentgym.core import TextSpace
 from agentgym.outside.text import DataError
 from baselines.config import NAMES, Checkpoints, TrainerConfig, Validation
 from baselines.environments.registry import ADVISERS, settings_of
-from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
+from baselines.environments.settings import LORA_RATE, SIDE_BY_SIDE, SMOLLM2, TINY, tasks
 from baselines.runs.config import Config
 from policies.vision import data_url
 from wrappers.advice import VectorAdvice
@@ -354,11 +354,21 @@ def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
         policy.pictures.keep_in(folder / "pictures")
 
 
-def cloning(config: Config) -> dict[str, Any]:
-    """Arguments of `baselines.imitation.cloning.clone`: the model's, overridden by those of the setup."""
+def clones_adapter(config: Config) -> bool:
+    """Return whether a run clones into an adapter; the tiny model, whose weights are random, is cloned as a whole."""
+    return bool(config.lora) and config.model != TINY
+
+
+def cloning(config: Config, adapter: bool = False) -> dict[str, Any]:
+    """Arguments of `baselines.imitation.cloning.clone`: the model's, overridden by those of the setup.
+
+    Args:
+        adapter: whether an adapter is cloned, at ten times the learning rate.
+    """
     known = {"epochs": config.clone_epochs, "learning_rate": _CLONE_RATES.get(config.model, 1e-5)}
     memory = {} if config.model == TINY else {"microbatch_rows": 8}
-    return {**known, **memory, **config.setup.clone}
+    found = {**known, **memory, **config.setup.clone}
+    return found | {"learning_rate": LORA_RATE * found["learning_rate"]} if adapter else found
 
 
 def imitation_setting(config: Config, seed: int) -> Setting:

@@ -229,7 +229,7 @@ def train(
     project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
     push: Annotated[str | None, of(_TRACKING, "Upload final/ to this private repository of your hub login.")] = None,
     out: options.Out = None,
-    engine: Annotated[str, of(WHERE, "Who writes replies: loop (the model itself), vllm, or server:URL.")] = "loop",
+    engine: Annotated[str, of(WHERE, "Who writes replies: loop (the model), vllm, vllm:sleep, server:URL.")] = "loop",
     lanes: Annotated[int, of(WHERE, "Parts of the episodes that do not wait for each other's replies.", min=1)] = 1,
     attention: Annotated[str | None, of(WHERE, "Attention of transformers. Default: by device.")] = None,
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
@@ -308,7 +308,7 @@ def train(
         return
     try:
         settings.method  # noqa: B018  # before anything heavy is loaded
-        planner = Planner(settings, device, attention, writer.kind)
+        planner = Planner(settings, device, attention, writer)
         planned = planner.plan(settings)
         for line in planned.lines(settings.training.iterations):
             say(console, line)

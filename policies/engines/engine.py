@@ -70,6 +70,9 @@ class EngineSampler:
     def send(self, model: Any, version: int) -> None:
         raise NotImplementedError
 
+    def rest(self) -> None:
+        """Free what can be freed until replies are asked for again."""
+
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
         """Write one completion per prompt; a seed of None is greedy."""
         raise NotImplementedError

@@ -69,6 +69,7 @@ class VllmSampler(EngineSampler):
         engine: a `vllm.LLM`, made with `logprobs_mode="processed_logprobs"`; see `start`.
         work: an empty or new folder for weights.
         holds: see `policies.engines.engine.EngineSampler`.
+        sleep: vLLM's level of sleep between rollouts, see `rest`; 0: it never sleeps.
 
     Raises:
         FileExistsError: the folder is not empty.
@@ -76,7 +77,7 @@ class VllmSampler(EngineSampler):
         ImportError: see `check_version`.
     """
 
-    def __init__(self, engine: Any, work: str | Path, holds: int = 0) -> None:
+    def __init__(self, engine: Any, work: str | Path, holds: int = 0, sleep: int = 0) -> None:
         check_version()
         super().__init__(holds)
         self._vllm = importlib.import_module("vllm")
@@ -86,10 +87,18 @@ class VllmSampler(EngineSampler):
             raise FileExistsError(f"{work} is not empty: name a folder for the weights on their way")
         self._adapter: Any = None
         self._adapters = 0
+        self._sleep, self._asleep = sleep, False
 
     @classmethod
     def start(
-        cls, folder: str | Path, *, work: str | Path, lora_rank: int | None = None, holds: int = 0, **options: Any
+        cls,
+        folder: str | Path,
+        *,
+        work: str | Path,
+        lora_rank: int | None = None,
+        holds: int = 0,
+        sleeps: bool = False,
+        **options: Any,
     ) -> VllmSampler:
         """Start an engine on a folder that `HuggingFacePolicy.save_pretrained` wrote.
 
@@ -97,12 +106,33 @@ class VllmSampler(EngineSampler):
             folder: folder of the model; with an adapter, of its base.
             lora_rank: largest rank of adapters; None for whole weights.
             holds: -1 if the policy has other weights than the folder, as in a resumed run.
+            sleeps: whether it frees the card's memory between rollouts. Under adapters the base waits in the memory of
+                the host (level 1); whole weights are dropped and sent again (level 2).
             **options: of `vllm.LLM`, such as `gpu_memory_utilization`.
         """
         check_version()
-        lora = {} if lora_rank is None else {"enable_lora": True, "max_lora_rank": lora_rank, "max_loras": 1}
-        given = {"logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, **lora, **options}
-        return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
+        more = {} if lora_rank is None else {"enable_lora": True, "max_lora_rank": lora_rank, "max_loras": 1}
+        more |= {"enable_sleep_mode": True} if sleeps else {}
+        given = {"logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, **more, **options}
+        level = 0 if not sleeps else 2 if lora_rank is None else 1
+        return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds, level)
+
+    def follow(self, model: Any, version: int) -> None:
+        """Wake up, weights first: the new ones are loaded before the cache takes its memory back."""
+        if self._asleep:
+            self._engine.wake_up(tags=["weights"])
+            if self._sleep == 2:
+                self.version = -1  # it has dropped them
+        super().follow(model, version)
+        if self._asleep:
+            self._engine.wake_up(tags=["kv_cache"])
+            self._asleep = False
+
+    def rest(self) -> None:
+        """Free the memory of weights and cache until replies are asked for again, if the engine sleeps at all."""
+        if self._sleep and not self._asleep:
+            self._engine.sleep(level=self._sleep)
+            self._asleep = True
 
     def send(self, model: Any, version: int) -> None:
         folder, kind = self._weights.write(model, version)

@@ -160,15 +160,18 @@ def test_a_single_lane_trains_as_an_environment_does(tmp_path: Path) -> None:
     assert digest(one) == digest(other)
 
 
-def test_lanes_train_resume_and_play_ahead(tmp_path: Path) -> None:
+@pytest.mark.parametrize("age", [1, 2, 4])
+def test_lanes_train_resume_and_play_ahead(tmp_path: Path, age: int) -> None:
+    changes = {**STALE, "rollout.staleness": age}
+
     def lanes() -> Any:
         return [corridor(3) for _ in range(4)]
 
     straight = babbling_policy()
-    expected = trainer(straight, lanes(), folder=tmp_path / "a", **STALE).run()
-    trainer(envs=lanes(), folder=tmp_path / "b", **STALE).run(lambda run, table, row: row["iteration"] < 2)
+    expected = trainer(straight, lanes(), folder=tmp_path / "a", **changes).run()
+    trainer(envs=lanes(), folder=tmp_path / "b", **changes).run(lambda run, table, row: row["iteration"] < 2)
     resumed = babbling_policy()
-    rows = trainer(resumed, lanes(), folder=tmp_path / "b", resume=True, **STALE).run()
+    rows = trainer(resumed, lanes(), folder=tmp_path / "b", resume=True, **changes).run()
     assert digest(resumed) == digest(straight)
     assert repeatable(drop_waiting(rows)) == repeatable(drop_waiting(expected))
     assert rows[-1]["tokens"] > 0

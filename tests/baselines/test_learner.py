@@ -316,6 +316,13 @@ def test_a_probe_stops_a_run_or_goes_on_with_importance_weights() -> None:
     probed = [row.get("probe_mean") for row in rows]
     assert [value is None for value in probed] == [True, False, True, False]
     assert max(row.get("probe_max", 0.0) for row in rows) < 1e-5
+    stale = config.changed(
+        **{"rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.kl": 0.0}
+    )
+    rows = Trainer(
+        babbling_policy(), corridor(), RECIPES["grpo"], TASKS, stale.changed(rollout={"probe_every": 1})
+    ).run()
+    assert ["probe_mean" in row for row in rows] == [False, True, False, False]
     wrong = _Shifted(plain.model, plain.tokenizer, **vars(plain.settings))
     with pytest.raises(FloatingPointError, match=r"differ by 0\.5 nats in the mean over 8 tokens"):
         Trainer(wrong, corridor(), RECIPES["grpo"], TASKS, config).run()

@@ -202,6 +202,13 @@ def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_
     found = update(half, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch, config, np.random.default_rng(0))
     assert found["mismatch_max"] > 1e-4
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-3)  # of the update alone, which has not moved
+    # Where they are not, the first mini-batch is compared, before a step: half a nat for every token.
+    shifted = torch.where(batch.mask, batch.old_logprobs + 0.5, 0.0)
+    moving, small = torch.optim.SGD(policy.model.parameters(), lr=0.1), config.changed(optimiser={"minibatch_rows": 2})
+    found = update(policy, moving, dataclasses.replace(batch, old_logprobs=shifted), small, np.random.default_rng(0))
+    assert found["updates"] > 1
+    assert found["mismatch_mean"] == pytest.approx(0.5, abs=1e-5)
+    assert found["mismatch_max"] == pytest.approx(0.5, abs=1e-5)
     assert all(weight.grad is None for weight in policy.model.parameters())
 
 

@@ -78,7 +78,10 @@ def updates(policy: Any, envs: Any, tasks: Any, credit: Recipe, config: TrainerC
 
     def note(trainer: Trainer, table: Any, row: Any) -> None:
         if table is not None:
-            record["rows"].append(without_clock(row))
+            log = without_clock(row)
+            if trainer.config.loss.old_logprobs != "recompute":  # rounding
+                log = {key: value for key, value in log.items() if not key.startswith("mismatch_")}
+            record["rows"].append(log)
             record[f"advantages {row['iteration']}"] = trainer.advantages
             record[f"replies {row['iteration']}"] = [reply.text for reply in table.replies]
             last[:] = [table]

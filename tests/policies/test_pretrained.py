@@ -1,12 +1,16 @@
 """Chat templates in the forms that models have: thoughts, end tokens, stop texts, the end of the context."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from agentgym.outside.text import DataError
+from benchmarks.run import app
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
 from policies.prompts import PromptTooLongError
@@ -66,6 +70,24 @@ def test_a_prompt_ends_with_the_generation_prompt_and_the_prefix(
     assert second[: len(first) + len(reply.token_ids)] == first + reply.token_ids
     assert text.endswith(end)
     assert text.count("<think>") - reply.text.count("<think>") == 2 * end.count("<think>")
+
+
+def test_the_attention_that_is_asked_for_reaches_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_policy(["cell one"], seed=0, layers=1).save_pretrained(tmp_path / "model")
+    for name in ("eager", "sdpa"):
+        read = HuggingFacePolicy.from_pretrained(tmp_path / "model", attn_implementation=name)
+        assert read.model.config._attn_implementation == name
+    found: list[Any] = []
+
+    def train_policy(config: Any, policy: Any, *_: Any, **__: Any) -> Any:
+        found.append(policy.model.config._attn_implementation)
+        raise DataError("enough")
+
+    monkeypatch.setattr("baselines.runs.run.train_policy", train_policy)
+    for name in ("eager", "sdpa"):
+        given = ["train", "--env", "corridor", "--quick", "--model", str(tmp_path / "model"), "--attention", name]
+        CliRunner().invoke(app, [*given, "--out", str(tmp_path / name)])
+    assert found == ["eager", "sdpa"]
 
 
 def test_cards_that_emulate_bfloat16_compute_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:

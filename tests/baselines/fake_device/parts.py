@@ -164,7 +164,11 @@ def rollout(precision: torch.dtype | None) -> dict[str, Any]:
     found["kept"] = [[reply.token_ids for reply in act(keeping)] for _ in range(2)]
     infos = {"admissible_actions": np.array([["go up", "go to"], ["up"], ["go", "up"], ["the"]], object)}
     restricted = small(precision, admissible=True)
-    replies = act(restricted, infos)
+    act(restricted, infos)
+    with waits() as counted:
+        replies = act(restricted, infos)
+    longest = max(len(reply.token_ids) for reply in replies)
+    found["waits_of_a_restricted_token"] = (sum(counted.values()) - 1) / longest, longest
     found["restricted"] = max(apart(restricted, replies), apart(restricted, replies, tokens_per_pass=64))
     return found
 
@@ -265,6 +269,22 @@ def scorers(precision: torch.dtype | None) -> dict[str, bool]:
     return found
 
 
+def distillation(precision: torch.dtype | None) -> dict[str, Any]:
+    """Waits of an iteration's learning, by steps of the optimiser and passes of the scorer."""
+    found = {}
+    for name, sampled in (("sdpo", False), ("sdpo", True), ("rlsd", False), ("rlcsd", False)):
+        changes = {"distillation.weight": float(name == "sdpo"), "distillation.sampled": sampled}
+        run = trained(small(precision), f"{name}:context=outcome", **{"optimiser.minibatch_rows": 4, **changes})
+        table = run._gather(run._sampler, 2).table
+        with waits() as counted:
+            figures = run.learner.learn(table, 2, np.random.default_rng(0)).figures
+        found[f"{name} sampled" if sampled else name] = {
+            "waits": sum(counted.values()), "updates": figures["updates"], "taught": figures["context_share"],
+            "loss": figures.get("distillation_loss", 0.0), "kinds": dict(counted),
+        }  # fmt: skip
+    return found
+
+
 def resume(precision: torch.dtype | None) -> dict[str, float]:
     """Largest difference of the weights after three iterations at once, and after two and one."""
     found = {}
@@ -342,7 +362,7 @@ def memory(precision: torch.dtype | None) -> dict[str, float]:
     return found
 
 
-PARTS = (rollout, scoring, architectures, training, scorers, resume, lora, cloning, memory)
+PARTS = (rollout, scoring, architectures, training, scorers, distillation, resume, lora, cloning, memory)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from baselines.imitation.method import Imitation, Setting
 from baselines.imitation.rounds import train_in_rounds
 from baselines.imitation.updates import _schedule
 from baselines.recipes.methods import method
+from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.tiny import tiny_policy
@@ -126,6 +127,27 @@ def test_micro_batches_change_memory_and_nothing_else():
     assert (found[0][0], found[0][1]) == (pytest.approx(found[1][0], abs=1e-5), found[1][1])
     for name, tensor in found[0][2].items():
         assert torch.allclose(tensor, found[1][2][name], atol=1e-4), name
+
+
+def test_cloning_packs_shares_and_computes_no_entropies(monkeypatch):
+    rows, weights, given = demonstrations(student(), environments(expert=True), TASKS[:4], seed=0), [], []
+    # One prompt, which can be shared, and replies that begin differently.
+    first = rows[0].prompt_ids
+    rows = [Reply("", first, (5 + number % 6, row.token_ids[0])) for number, row in enumerate(rows)]
+    plain = HuggingFacePolicy.score
+    monkeypatch.setattr(
+        HuggingFacePolicy, "score", lambda *some, **options: (given.append(options), plain(*some, **options))[1]
+    )
+    for large in (10**9, 0):  # below the first a model is small, and read in rectangles
+        monkeypatch.setattr("baselines.update.LARGE", large)
+        policy = student()
+        imitate(policy, rows, epochs=1, seed=0, batch_size=8, weight_decay=0.0, warmup=0, learning_rate=1e-4)
+        weights.append(policy.model.state_dict())
+    assert all(torch.allclose(value, weights[1][name], atol=1e-5) for name, value in weights[0].items())
+    small, many = given[: len(given) // 2], given[len(given) // 2 :]
+    assert {(each["tokens_per_pass"], each.get("share_prefixes")) for each in small} == {(None, None)}
+    assert {(each["tokens_per_pass"], each["share_prefixes"]) for each in many} == {(2048, True)}
+    assert {each["entropy"] for each in given} == {None}
 
 
 def test_silent_experts_and_unwritable_actions_are_refused() -> None:

@@ -37,14 +37,16 @@ class FakeLLM:
     """What is used of `vllm.LLM`: a model of its own out of the folder, and the loop's draws out of the seeds."""
 
     started: list[dict[str, Any]] = []  # noqa: RUF012
+    slept: list[int] = []  # noqa: RUF012
 
     def __init__(self, model: str, **options: Any) -> None:
         self.started.append(options)
         self.model = AutoModelForCausalLM.from_pretrained(model).eval()
-        self.sampler, self.deaf = LoopSampler(self.model), False
+        self.sampler, self.deaf, self.asleep = LoopSampler(self.model), False, False
 
     def generate(self, prompts: Any, params: Any, **_: Any) -> list[Any]:
         given = params[0]
+        assert not self.asleep
         assert given.max_tokens == 1  # one number for each token: a seed holds all of it
         draws = None if given.seed is None else np.array([[one.seed / 2**53] for one in params])
         decoding = Decoding(given.temperature, 1, lambda ids: ids[-1] in given.stop_token_ids, 0, 256)
@@ -69,6 +71,14 @@ class FakeLLM:
     def reset_prefix_cache(self) -> None:
         pass
 
+    def sleep(self, level: int) -> None:
+        self.slept.append(level)
+        assert not self.asleep
+        self.asleep = True
+
+    def wake_up(self, tags: list[str]) -> None:
+        self.asleep = False
+
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -78,6 +88,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     real = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm" else real(name))
     FakeLLM.started.clear()
+    FakeLLM.slept.clear()
     return made
 
 
@@ -87,22 +98,12 @@ def rows(folder: Path) -> list[dict[str, float]]:
 
 def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module: ModuleType) -> None:
     (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
-    for engine, steps in (("loop", "2"), ("vllm", "1"), ("vllm", "2")):  # the last one goes on from a checkpoint
+    # The last one goes on from a checkpoint.
+    for engine, name, steps in (("loop", "loop", "2"), ("vllm:sleep", "vllm", "1"), ("vllm", "vllm", "2")):
         run(
-            *SMALL,
-            "--engine",
-            engine,
-            "--steps",
-            steps,
-            "--out",
-            str(tmp_path / engine),
-            "--set",
-            "schedule.shape=constant",
-            "--set",
-            "validation.every=1",
-            "--set",
-            "learning_rate=0.01",
-        )
+            *SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / name),
+            "--set", "schedule.shape=constant", "--set", "validation.every=1", "--set", "learning_rate=0.01",
+        )  # fmt: skip
     loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
     assert len(loop) == len(vllm) == 3
     for one, other in zip(loop, vllm, strict=True):
@@ -110,6 +111,11 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     assert loop[1]["success"] == vllm[1]["success"]
     assert loop[2]["grad_norm"] > 0
     assert [options["dtype"] for options in FakeLLM.started] == ["float32"] * 2
+    # Beside the trainer it takes two fifths of the card, as the plan reckons.
+    assert [options["gpu_memory_utilization"] for options in FakeLLM.started] == [0.4] * 2
+    # It sleeps after the validation of the start, the rollout, and the validation at the end; without the word never.
+    assert ["enable_sleep_mode" in options for options in FakeLLM.started] == [True, False]
+    assert FakeLLM.slept == [2, 2, 2]
     assert not (tmp_path / "vllm" / ENGINE_FOLDER).exists()
     assert (tmp_path / "vllm" / "engine").is_dir()
 
@@ -128,8 +134,8 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
 
 @cases(
     "arguments, said",
-    (["--engine", "sglang"], "--engine is loop, vllm or server:URL, got 'sglang'"),
-    (["--engine", "vllm:0"], "--engine is loop, vllm or server:URL, got 'vllm:0'"),
+    (["--engine", "sglang"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'sglang'"),
+    (["--engine", "vllm:0"], "--engine is loop, vllm, vllm:sleep or server:URL, got 'vllm:0'"),
     (["--engine", "server:http://me:pw@gpu"], "such as http://localhost:8000, got 'http://***@gpu'"),
     (["--engine", "server:gpu"], "--engine server:URL needs an address such as http://localhost:8000, got 'gpu'"),
     (["--engine", "server"], "a server takes only adapters, not whole weights: --lora 32"),
@@ -157,6 +163,11 @@ def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
     monkeypatch.setattr(importlib.metadata, "version", only_cpu)
     refuses(ValueError, "CPU build does not take whole weights: --lora 32", lambda: Engine("vllm").check(0))
     Engine("vllm").check(8)
+    refuses(ValueError, "vLLM's CPU build cannot sleep", lambda: Engine.read("vllm:sleep").check(8))
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0")
+    Engine.read("vllm:sleep").check(0)
+    refuses(ValueError, "with rollout.staleness it plays then", lambda: Engine.read("vllm:sleep").check(8, 1))
+    monkeypatch.setattr(importlib.metadata, "version", only_cpu)
     policy = tiny_policy(["up"], seed=0, layers=1, admissible=True)
     for engine in (Engine("vllm"), Engine.read("server")):
         with pytest.raises(ValueError, match=rf"--engine {engine.kind} cannot restrict replies to admissible commands"):

@@ -10,15 +10,19 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import baselines
 from baselines import train
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.recipes.papers import PAPERS, Paper
+from baselines.records.metrics import without_times
+from baselines.runs.engine import Engine
 from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count
 from baselines.runs.settings import RunSettings, run_settings
 from benchmarks.run import app
+from policies.huggingface import HuggingFacePolicy
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
 from tests.cases import cases
@@ -63,6 +67,46 @@ def test_five_lines_give_a_policy_a_log_and_a_folder(tmp_path, monkeypatch):
     # The folder of a run is gone on with, and nothing is trained anew; a call without one begins another.
     assert train("corridor", method="graphgpo", loss={"kl": 0.0}, out=run.folder, **SMALL).log == run.log
     assert train("corridor", method="graphgpo", clone=0, **SMALL).folder.name == "corridor-graphgpo-seed0-2"
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A pretrained model, in bfloat16."""
+    words = ("north", "south", "east", "west")
+    policy = tiny_policy(["a room"], seed=0, layers=1, width=16, mlp=16, extra_words=words, max_new_tokens=1)
+    policy.model.to(torch.bfloat16)
+    policy.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_under_an_adapter_the_adapter_is_cloned_on_the_stored_type_and_trained_further(stored, tmp_path):
+    given = {"model": stored, "lora": 2, "clone": 4, "loss.kl": 0.05, "learning_rate": 1e-2} | SMALL
+
+    def types(run):
+        return {weight.requires_grad: weight.dtype for weight in run.policy.model.parameters()}
+
+    whole = train("corridor", out=tmp_path / "whole", **given | {"iterations": 2})
+    assert types(whole) == {True: torch.float32, False: torch.bfloat16}
+    adapters = [load_file(tmp_path / "whole" / name / "adapter_model.safetensors") for name in ("clone", "final")]
+    assert any(float(value.abs().max()) > 0 for name, value in adapters[0].items() if "lora_B" in name)
+    assert adapters[0].keys() == adapters[1].keys()
+    # The clone is the start of training, and what it is compared with.
+    start = whole.trainer.learner.reference.model
+    for name, value in load_file(tmp_path / "whole" / "clone" / "adapter_model.safetensors").items():
+        assert torch.equal(dict(start.named_parameters())[name.replace(".weight", ".default.weight")], value)
+    bases = [dict(model.named_parameters()) for model in (start, whole.policy.model)]
+    assert all(value is bases[1][name] for name, value in bases[0].items() if "lora_" not in name)
+    train("corridor", out=tmp_path / "parts", **given)
+    parts = train("corridor", out=tmp_path / "parts", **given | {"iterations": 2})
+    assert [without_times(row) for row in parts.log] == [without_times(row) for row in whole.log]
+
+
+def test_a_run_that_has_cloned_all_weights_goes_on(stored, tmp_path):
+    """An older run holds a clone in float32, on which a new adapter is trained."""
+    HuggingFacePolicy.from_pretrained(stored, dtype=torch.float32).save_pretrained(tmp_path / "run" / "clone")
+    run = train("corridor", out=tmp_path / "run", model=stored, lora=2, clone=4, **SMALL)
+    assert {weight.dtype for weight in run.policy.model.parameters()} == {torch.float32}
+    assert not hasattr(run.policy.model, "begins_adapted")
 
 
 def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
@@ -257,6 +301,34 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
     parts = planner.plan(whole).stages["update"]
     assert (parts["weights"] + parts["gradients"] + parts["optimiser"]) / GIB == pytest.approx(23.0, abs=0.01)
     assert parts["reference"] in (0, 4 * 1_543_714_304)
+    # vLLM takes two fifths of 79.1 GiB beside the trainer; where it sleeps, of rollouts alone.
+    for words, taken in (("vllm", 0.4 * 79.1 * GIB), ("vllm:sleep", 0.0)):
+        planner._engine = Engine.read(words)
+        found = planner.plan(settings).stages
+        assert found["generation"]["engine"] == pytest.approx(0.4 * 79.1 * GIB)
+        assert found["update"].get("engine", 0.0) == pytest.approx(taken)
+
+
+def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -> None:
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32, clone=4)
+    planner = Planner(settings, CARDS["h100"])
+    plan = planner.plan(settings)
+    cloning, update = plan.stages["cloning"], plan.stages["update"]
+    # The adapter is what is cloned: 36,929,536 weights with gradients and two moments.
+    assert {name: cloning[name] for name in ("weights", "gradients", "optimiser")} == {
+        name: update[name] for name in ("weights", "gradients", "optimiser")
+    }
+    whole = dataclasses.replace(settings, config=dataclasses.replace(settings.config, lora=0))
+    whole = dataclasses.replace(whole, training=whole.training.changed(**{"memory.microbatch_tokens": 64}))
+    plan = planner.plan(whole)
+    cloning = plan.stages["cloning"]
+    # 16 bytes a weight, and passes of 8 rows of 147 tokens, where the update's have one row.
+    assert sum(cloning[name] for name in ("weights", "gradients", "optimiser")) == 16 * 1_543_714_304
+    assert {"activations of 1,176 tokens"} < set(cloning)
+    assert plan.needed >= sum(cloning.values()) > sum(plan.stages["update"].values())
+    bare = dataclasses.replace(whole, config=dataclasses.replace(whole.config, clone_tasks=0))
+    assert "cloning" not in planner.plan(bare).stages
+    assert "cloning" in planner.plan(dataclasses.replace(bare, episodes=folder)).stages
 
 
 def test_what_does_not_fit_says_which_settings_make_it_fit_if_any(folder: Path) -> None:

@@ -28,6 +28,22 @@ from policies.tiny import tiny_policy
 from tests.agentgym.alfworld.support import unpack
 from tests.cases import cases
 
+
+def test_the_hours_of_the_plan_are_replaced_by_measured_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings: Any = types.SimpleNamespace(training=types.SimpleNamespace(iterations=10))
+    plan: Any = types.SimpleNamespace(seconds={"total": 3600.0})
+    clock = iter([0.0, 5.0, 25.0, 65.0, 85.0])  # the start, the validation of the start, three iterations
+    monkeypatch.setattr(train_page.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(train_page, "_REFRESH", 1000.0)
+    live, said = train_page._Live(settings, tmp_path, plan), []
+    for number in range(4):
+        trainer: Any = types.SimpleNamespace(iteration=2 * number)  # no page: it is written after the first
+        live(trainer, None, {})
+        said.append(live.left(trainer))
+    # The plan's hour an iteration; then 60 s in two of them, and 80 s in three.
+    assert said == ["; 10 h 0 min left (plan)", "; 8 h 0 min left (plan)", "; 3 min left", "; 2 min left"]
+
+
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 
 

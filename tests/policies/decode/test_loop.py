@@ -1,5 +1,6 @@
 """The loop that decodes, its cache and its recorded graphs."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,9 @@ from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
+from policies.huggingface import HuggingFacePolicy
+from policies.tiny import tiny_policy
+from wrappers import VectorReplyParser, VectorTranscript
 
 SETTINGS = Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 4)
 
@@ -128,6 +132,23 @@ def test_sequences_share_their_beginnings_and_the_oldest_ends_are_dropped():
     assert kept.bytes == 8 * token
     kept.at(1)
     assert (kept.bytes, kept.find((1, 2, 3))[0]) == (0, 0)
+
+
+def test_forks_of_an_environment_share_what_was_read_of_their_parent():
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=3, autoreset_mode="Disabled")
+    envs = VectorTranscript(VectorReplyParser(envs))
+    plain = tiny_policy(["####\n#PO#\n####"], seed=0, layers=1, positions=2048, max_new_tokens=3)
+    policy = HuggingFacePolicy(plain.model, plain.tokenizer, reuse=True, **vars(plain.settings))
+    observations, _ = envs.reset(seed=0)
+    (reply,) = policy.act(observations[:1], {}, np.random.default_rng(0))
+    observations, *_ = envs.step([reply.text] * 3)
+    forks, _ = envs.fork(0, [1, 2])
+    before = policy.sampler.counts.read
+    found = policy.act([observations[0], *forks], {}, np.random.default_rng(0))
+    (prompt,) = {one.prompt_ids for one in found}
+    assert prompt[: len(reply.prompt_ids)] == reply.prompt_ids
+    # Only what is new to all three is read, once.
+    assert policy.sampler.counts.read - before <= len(prompt) - len(reply.prompt_ids) < len(reply.prompt_ids)
 
 
 def hybrid():

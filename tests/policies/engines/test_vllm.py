@@ -74,6 +74,15 @@ class Engine:
     def reset_prefix_cache(self):
         self.calls.append("reset_prefix_cache")
 
+    def sleep(self, level):
+        self.calls.append(f"sleep {level}")
+        if level == 2:  # the weights are gone
+            for weight in self.model.parameters():
+                weight.data.fill_(float("nan"))
+
+    def wake_up(self, tags):
+        self.calls += [f"wake {tag}" for tag in tags]
+
 
 @pytest.fixture(autouse=True)
 def release(monkeypatch):
@@ -156,6 +165,36 @@ def test_an_engine_is_started_with_log_probabilities_at_the_sampling_temperature
         "logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, "enable_lora": True, "max_lora_rank": 8,
         "max_loras": 1, "dtype": "float32",
     }  # fmt: skip
+
+
+def test_an_engine_that_sleeps_wakes_its_weights_takes_new_ones_and_then_wakes_its_cache(policy, tmp_path, release):
+    release.LLM = lambda model, **options: Engine(copy.deepcopy(policy.model), **options)
+    sampler = VllmSampler.start("folder", work=tmp_path, sleeps=True)
+    engine, player = sampler._engine, HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS)
+    assert engine.options["enable_sleep_mode"] is True
+    first = act(player)
+    sampler.rest()
+    sampler.rest()
+    assert engine.calls == ["sleep 2"]
+    # Weights that have not changed were dropped as well.
+    assert [one.token_ids for one in act(player)] == [one.token_ids for one in first]
+    woken = ["wake weights", "reload_weights", "reset_prefix_cache", "wake kv_cache"]
+    assert engine.calls == ["sleep 2", *woken]
+    act(player)
+    assert engine.calls == ["sleep 2", *woken]
+    sampler.rest()
+    move(player)
+    act(player)
+    assert engine.calls == ["sleep 2", *woken] * 2
+    # Under adapters the base waits in the memory of the host.
+    sampler = VllmSampler.start("folder", work=tmp_path / "other", lora_rank=2, sleeps=True)
+    sampler.rest()
+    assert sampler._engine.calls == ["sleep 1"]
+    sampler.follow(policy.model, 0)
+    assert sampler._engine.calls == ["sleep 1", "wake weights", "wake kv_cache"]
+    awake = VllmSampler.start("folder", work=tmp_path / "awake")
+    awake.rest()
+    assert (awake._engine.calls, "enable_sleep_mode" in awake._engine.options) == ([], False)
 
 
 @pytest.mark.parametrize("found", ["0.23.0", "0.33.0", "1.0"])

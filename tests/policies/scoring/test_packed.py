@@ -141,6 +141,13 @@ def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
     refuses(ValueError, "takes no position_ids", lambda: score_packed(bloom.eval(), [(1,)], [(2,)]))
 
 
+def test_under_autocast_sequences_may_differ_by_the_rounding_of_16_bits() -> None:
+    """Hidden states are float32 there as well: their type does not say how they were rounded."""
+    lines = packed._lay([Chain((1, 2, 3, 4), ())] * 2, False)
+    found = [packed.look_alike(make("qwen2"), lines, slice(4), slice(4, 8), kind)[1] for kind in (None, torch.bfloat16)]
+    assert found == [1e-4, 0.02]
+
+
 def test_passes_by_hand() -> None:
     prompts = [(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5), (9, 7)]
     replies = [(3,), (8, 8), (5, 6), (7, 7), (1,), (2,)]
