@@ -189,10 +189,20 @@ def _page_of(pages: Path, name: str) -> Path:
     )
 
 
+def _joined(study: Trainings) -> Table:
+    """Return outcomes and verdicts as one table; sampled success less GRPO's is the verdicts' "end - grpo"."""
+    twice = OUTCOMES.index("sampled - grpo")
+    found = {row[0]: row[2:] for row in evidence.rows(study)}
+    missing = [NONE] * (len(evidence.HEADS) - 2)
+    rows = [[*row[:twice], *row[twice + 1 :], *found.get(row[0], missing)] for row in outcomes(study)]
+    return Table("", (*OUTCOMES[:twice], *OUTCOMES[twice + 1 :], *evidence.HEADS[2:]), rows)
+
+
 def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
-    parts = [filled(shown.lead), written_tables(shown.tables if whole else shown.tables[:2], whole)]
+    tables = shown.tables if whole else [_joined(study)]
+    parts = [filled(shown.lead), written_tables(tables, whole)]
     parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
     return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"
