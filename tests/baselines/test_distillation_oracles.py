@@ -14,7 +14,7 @@ from agentgym.trajectory import StepTable
 from baselines.distillation import contrast_target, divergence, importance, on, sampled_token, supported
 from baselines.losses import clipped_surrogate
 from baselines.losses import divergence as estimate
-from benchmarks.truth.privileged import beliefs
+from baselines.scorers.privileged import beliefs
 from tests.oracles import FOLDER, oracle
 from wrappers.credit.grpo import grpo
 from wrappers.credit.rlcsd import contrasts_of, rlcsd

@@ -78,10 +78,7 @@ def updates(policy: Any, envs: Any, tasks: Any, credit: Recipe, config: TrainerC
 
     def note(trainer: Trainer, table: Any, row: Any) -> None:
         if table is not None:
-            log = without_clock(row)
-            if trainer.config.loss.old_logprobs != "recompute":  # rounding
-                log = {key: value for key, value in log.items() if not key.startswith("mismatch_")}
-            record["rows"].append(log)
+            record["rows"].append(_logged(row, trainer.config.loss.old_logprobs == "recompute"))
             record[f"advantages {row['iteration']}"] = trainer.advantages
             record[f"replies {row['iteration']}"] = [reply.text for reply in table.replies]
             last[:] = [table]
@@ -102,6 +99,11 @@ def weights(policy: Any) -> dict[str, Any]:
     found = [value.detach().double().numpy().ravel() for _, value in policy.model.named_parameters()]
     counted = [np.cos(1.0 + 0.6180339887498949 * np.arange(len(value))) @ value for value in found]
     return {"lengths": [float(np.linalg.norm(value)) for value in found], "sums": counted}
+
+
+def _logged(row: Any, recomputed: bool = False) -> Any:
+    """Return a row of the log without the clock, and without the mismatch where it is rounding alone."""
+    return {key: value for key, value in without_clock(row).items() if recomputed or not key.startswith("mismatch_")}
 
 
 def by_recipe(name: str) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def by_imitation(name: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = train_in_rounds(policy, method(name), setting())
-    return {"rows": without_clock(rows), "weights": weights(policy)}
+    return {"rows": [_logged(row) for row in rows], "weights": weights(policy)}
 
 
 def _golden(group: str, make: Callable[[str], Any]) -> Callable[[str], Golden]:

@@ -154,7 +154,7 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
             check(dataclasses.replace(study, records=wrong))
     refuses(ResultsError, "no run of the search", choose, [])
     other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
-    refuses(ResultsError, "different configurations", merge, study, [other])
+    refuses(ResultsError, "different configurations", merge, study, other)
     written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
     written["records"][-1]["tokens"] = "many"
     (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")

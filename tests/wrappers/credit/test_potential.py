@@ -239,7 +239,7 @@ def test_levels_wrong_options_and_the_wrapper() -> None:
         with pytest.raises(ValueError, match=rf"gamma must be above 0, and at most 0\.999 for .*, got {gamma}"):
             potential(TABLE, gamma=gamma, value=value)
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
-    refuses(ValueError, "reward_on='state' goes with rewards='end'", potential, TABLE, preset="g2po", rewards="steps")
+    refuses(ValueError, "reward_on='state' needs rewards='end'", potential, TABLE, preset="g2po", rewards="steps")
     refuses(ValueError, "tau must be at least 1e-06, got 0", potential, TABLE, tau=0)
     assert Potential.method is potential
     assert Potential(CorridorVectorEnv(2))._options == {}  # the method's own preset, g2po, counts
