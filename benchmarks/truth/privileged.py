@@ -250,15 +250,22 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
     return rows
 
 
+def _plain(found: PrivilegedResults) -> float:
+    return 100 * float(np.mean([each.plain for each in found.asked]))
+
+
 def _played(found: PrivilegedResults) -> str:
-    plain = 100 * float(np.mean([each.plain for each in found.asked]))
     count = len(found.config.seeds)
     return (
         f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
-        f"a context {plain:.0f} % of the episodes are won"
+        f"a context {_plain(found):.0f} % of the episodes are won"
     )
 
 
+_SUMMARY = (
+    'Contexts without any rank are left out ("feedback" is known of failed steps alone). Steps, clones x tasks, and '
+    "success without a context"
+)
 CAPTION = (
     "Steps: share that has the context. Success gained: points, by the policy that reads the context before every "
     "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over "
@@ -274,13 +281,17 @@ def section(studies: Sequence[PrivilegedResults]) -> str:
         for context in found.config.contexts:
             right, wrong = (by_control[context, control] for control in PLAYED)
             ranks = [by_control[context, control][5] for control in get_args(Control)]
-            lines.append([found.config.name, context, right[2], right[4], wrong[4], *ranks, *right[6:]])
+            if any(rank != NONE for rank in ranks):
+                lines.append([found.config.name, context, right[2], right[4], wrong[4], *ranks, *right[6:]])
     heads = (
         "environment", "context", "steps", "success gained", "by the wrong twin",
         *(f"gap rank, {control}" for control in get_args(Control)), "contrast rank", "belief rank",
     )  # fmt: skip
-    played = "; ".join(f"{found.config.name}: {_played(found)}" for found in studies)
-    return f"{markdown_table(heads, lines)}\n\n{filled(f'{played}. {CAPTION}')}\n"
+    played = "; ".join(
+        f"{found.config.name} {found.steps:,}, {len(found.config.seeds)} x {found.config.tasks}, {_plain(found):.0f} %"
+        for found in studies
+    )
+    return f"{markdown_table(heads, lines)}\n\n{filled(f'{_SUMMARY}: {played}. {CAPTION}')}\n"
 
 
 def page(found: PrivilegedResults) -> Page:
