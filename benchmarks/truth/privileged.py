@@ -69,8 +69,7 @@ class PrivilegedStudyConfig:
     @property
     def name(self) -> str:
         """Of the environment and its model, such as "corridor-n12" and "corridor-n6-smollm2"."""
-        name = settings_of(self.env, self.options).name
-        return name if self.model == TINY else f"{name}-{self.model}"
+        return settings_of(self.env, self.options).name + f"-{self.model}" * (self.model != TINY)
 
 
 @dataclass(frozen=True)
@@ -255,11 +254,9 @@ def _plain(found: PrivilegedResults) -> float:
 
 
 def _played(found: PrivilegedResults) -> str:
-    count = len(found.config.seeds)
-    return (
-        f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
-        f"a context {_plain(found):.0f} % of the episodes are won"
-    )
+    clones, tasks = len(found.config.seeds), found.config.tasks
+    words = f"{found.steps:,} steps of {clones} clone{'s' * (clones > 1)} on {tasks} tasks each; "
+    return f"{words}without a context {_plain(found):.0f} % of the episodes are won"
 
 
 _SUMMARY = (
