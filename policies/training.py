@@ -167,8 +167,8 @@ def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
     if adapted and not getattr(policy.model, "begins_adapted", False):
         start.score = _without_adapter(policy)
         return start
-    exact = copied if adapted else copy.deepcopy
-    start.model = exact(policy.model) if adapted or dtype is None else copied(policy.model, dtype)
+    shared = adapted or dtype is not None
+    start.model = copied(policy.model, None if adapted else dtype) if shared else copy.deepcopy(policy.model)
     start.model.requires_grad_(False)
     return start
 

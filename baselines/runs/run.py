@@ -136,8 +136,8 @@ def train(
         options: arguments of the environment, such as {"data": "~/alfworld"}.
         history: earlier steps in the prompt; None: the number in the environment's settings.
         lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
-        quick: sizes of a smoke test, which shows that everything works, but not which method is better. **settings:
-        fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
+        quick: sizes of a smoke test, which shows that everything works, but not which method is better.
+        **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
             `**{"loss.kl": 0.0}`.
 
     Returns:
@@ -200,7 +200,7 @@ def carry_out(
         agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
         ValueError: the run clones an expert, and the environment has none.
     """
-    from policies.lora import ADAPTER_FILE, LoraSettings, add_lora, begin_with, merge_lora
+    from policies.lora import ADAPTER_FILE, begin_with, merge_lora
     from policies.vision.policy import VisionPolicy
 
     transformers.utils.logging.disable_progress_bar()  # the run shows its own progress
@@ -229,16 +229,15 @@ def carry_out(
         policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
         stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
         clone = folder / CLONE_FOLDER
-        if clone.is_dir() and not (clone / ADAPTER_FILE).is_file():
+        adapter_cloned = (clone / ADAPTER_FILE).is_file()
+        if clone.is_dir() and not adapter_cloned:
             stored = clone
         sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
         if sampler is not None:
             sampler.tolerant = settings.training.rollout.on_mismatch == "weights"
             policy = policy.with_sampler(sampler)
-        if config.lora and (clone / ADAPTER_FILE).is_file():
-            policy = begin_with(policy, clone)
-        elif config.lora:
-            policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
+        if config.lora:
+            policy = begin_with(policy, clone) if adapter_cloned else _with_adapter(policy, config)
         try:
             _, trainer = train_policy(
                 config, policy, settings.method, settings.training, folder, Samples(folder), *callbacks, lanes=lanes,
@@ -349,6 +348,12 @@ def check_expert(config: Config) -> None:
     )
 
 
+def _with_adapter(policy: Any, config: Config) -> Any:
+    from policies.lora import LoraSettings, add_lora
+
+    return add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
+
+
 def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: Progress | None) -> Any:
     """Return what is trained, or the base of the adapter that is.
 
@@ -356,7 +361,7 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
     """
     from baselines.imitation.cloning import imitate
     from baselines.imitation.episodes import read_episodes
-    from policies.lora import ADAPTER_FILE, LoraSettings, add_lora
+    from policies.lora import ADAPTER_FILE
     from policies.vision.policy import load_policy
 
     config, place = settings.config, folder / CLONE_FOLDER
@@ -378,7 +383,7 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
         adapter = clones_adapter(config)
         policy = begin(adapter)
         if adapter:
-            policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=seed)
+            policy = _with_adapter(policy, config)
         if settings.episodes is not None:
             rows = read_episodes(settings.episodes, policy)
             imitate(policy, rows, seed=seed, progress=progress, **cloning(config, adapter))

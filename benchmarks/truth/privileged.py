@@ -274,12 +274,13 @@ def section(studies: Sequence[PrivilegedResults]) -> str:
     """Return a table in Markdown, one line per study and context, for a page between its marks."""
     lines = []
     for found in studies:
-        by_control = {(row[0], row[1]): row for row in rows_of(found)}
+        cells = {(row[0], row[1]): dict(zip(HEADS, row, strict=True)) for row in rows_of(found)}
         for context in found.config.contexts:
-            right, wrong = (by_control[context, control] for control in PLAYED)
-            ranks = [by_control[context, control][5] for control in get_args(Control)]
+            right, wrong = (cells[context, control] for control in PLAYED)
+            ranks = [cells[context, control]["gap rank"] for control in get_args(Control)]
             if any(rank != NONE for rank in ranks):
-                lines.append([found.config.name, context, right[2], right[4], wrong[4], *ranks, *right[6:]])
+                row = right["steps"], right["success gained"], wrong["success gained"], *ranks
+                lines.append([found.config.name, context, *row, right["contrast rank"], right["belief rank"]])
     heads = (
         "environment", "context", "steps", "success gained", "by the wrong twin",
         *(f"gap rank, {control}" for control in get_args(Control)), "contrast rank", "belief rank",
