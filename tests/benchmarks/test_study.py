@@ -14,6 +14,7 @@ import typer
 
 from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
+from benchmarks.machine import describe_machine
 from benchmarks.report.page import Page, Panel, Table, html, markdown
 from benchmarks.study import Found, Study
 from tests.benchmarks.command import run
@@ -127,3 +128,14 @@ def test_one_page_as_markdown_and_as_html(tmp_path):
     assert 'id="data"' not in shown
     drawn = Page(**{**vars(page), "panel": Panel("search.html.j2", [], {"a": "<"}, {"stages": [], "gamma": "1"})})
     assert '<script type="application/json" id="data">{"a": "\\u003c"}</script>' in html(drawn, {})
+
+
+def test_the_machine_names_its_gpus_where_the_driver_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plain = describe_machine().cpu
+    command = tmp_path / "nvidia-smi"
+    command.write_text("#!/bin/sh\necho NVIDIA H100\necho NVIDIA L40S\n")
+    command.chmod(0o755)
+    assert describe_machine().cpu == f"{plain}, NVIDIA H100, NVIDIA L40S"
+    command.write_text("#!/bin/sh\necho no devices were found\nexit 6\n")
+    assert describe_machine().cpu == plain
