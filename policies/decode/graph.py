@@ -1,7 +1,8 @@
 """Decode steps of one shape, recorded once on a GPU and replayed: the host then starts one graph, not 1,000 kernels.
 
-The numbers of rows and columns of a step are rounded up, so that few shapes occur. Rows without a reply are computed
-and ignored; columns behind the newest token are masked.
+The numbers of rows and columns of a step are rounded up, and rows whose replies have ended are still computed, so that
+few shapes occur. Columns behind the newest token are masked. A recording takes as long as some steps without a graph,
+so a shape is recorded when it has occurred that often: the time is then at most twice what the better choice takes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 COLUMNS = 64
 #: Parts of an octave that sizes are rounded up to.
 _PARTS = 4
+#: A batch keeps its shape until it has this many times fewer rows; what a step takes depends little on its rows.
+_SPARE = 4
+#: Steps of a shape after which it is recorded.
+_PAID = 8
 #: A replayed step may differ from the same step without a graph by this part of its largest logit.
 _SAME = 0.02
 
@@ -38,10 +43,14 @@ def rounded(size: int, least: int = 1) -> int:
 
 
 class _Shape:
-    """The tensors of a step: `run` reads `tokens`, int64 (rows,), and writes `logits`, float32 (rows, V)."""
+    """The tensors of a step: it reads `tokens`, int64 (rows,), and writes `logits`, float32 (rows, V).
+
+    `replay` is its recording; `taken` counts the steps without one.
+    """
 
     logits: Tensor | None = None
-    run: Callable[[], object] | None = None
+    replay: Callable[[], object] | None = None
+    taken = 0
 
     def __init__(self, model: Any, slots: list[Tensor]) -> None:
         self._model, self.slots = model, slots
@@ -90,11 +99,19 @@ class _Shape:
 
 
 def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
-    """Return a function that replays the kernels of a step on a GPU; the step has run before."""
-    graph = torch.cuda.CUDAGraph()
-    # Another thread may update weights meanwhile (`rollout.staleness`).
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        step()
+    """Return a function that replays the kernels of a step on a GPU; the step has run before.
+
+    `torch.cuda.graph` would also return all unused memory to the device, which later passes then ask for again.
+    """
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        # Another thread may update weights meanwhile (`rollout.staleness`).
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            step()
+        finally:
+            graph.capture_end()
     return graph.replay
 
 
@@ -116,6 +133,7 @@ class StepGraphs:
     def clear(self) -> None:
         """Free all memory."""
         self._leave()
+        self._rows = 0
         self._shape: _Shape | None = None
         self._shapes: dict[tuple[int, int], _Shape] = {}
         self._storage: Tensor | None = None  # a line for each layer
@@ -128,7 +146,7 @@ class StepGraphs:
         if self._owner() is not None:  # which this batch will join
             return key.new_zeros(layers, 2, n, key.shape[1], columns, key.shape[3])
         self._look_at(model)
-        found = self._view(layers, rounded(n), columns, key)
+        found = self._view(layers, self._rows_for(n), columns, key)
         self._owner = weakref.ref(batch)
         return found[:, :, :n]
 
@@ -146,15 +164,22 @@ class StepGraphs:
             self._shape = None
         shape, inside = self._shape, self._holds(batch)
         columns = batch.keys[0].shape[3] if inside else 0
-        if not inside or shape is None or not n <= shape.rows < 2 * n or shape.columns != columns or width > columns:
+        if not inside or shape is None or shape.rows != self._rows_for(n) or not width <= columns == shape.columns:
             shape = self._enter(model, batch, n, width)
         shape.begin(lengths, width, tokens)
-        if shape.run is None:
-            self._start(shape)
+        if shape.replay is not None:
+            shape.replay()
         else:
-            shape.run()
+            shape.step()
+            shape.taken += 1
+            if self.works and shape.taken == _PAID:
+                self._record(shape)
         assert shape.logits is not None
         return shape.logits[:n]
+
+    def _rows_for(self, n: int) -> int:
+        """Return the rows of the shape for `n` replies: the last shape's while that does not compute many in vain."""
+        return self._rows if n <= self._rows <= _SPARE * n else rounded(n)
 
     def _look_at(self, model: Any) -> None:
         weights = [weight.data_ptr() for weight in model.parameters()]
@@ -175,7 +200,7 @@ class StepGraphs:
 
     def _view(self, layers: int, rows: int, columns: int, key: Tensor) -> Tensor:
         """Return the storage as (layers, 2, rows, h, columns, size), enlarged if necessary."""
-        need = 2 * rows * key.shape[1] * columns * key.shape[3]
+        self._rows, need = rows, 2 * rows * key.shape[1] * columns * key.shape[3]
         if self._storage is None or self._storage.shape[1] < need:
             self._shapes, self._pool = {}, None  # they hold the addresses of what is replaced
             self._most = max(self._most, need)  # after `clear` it need not grow step by step again
@@ -184,7 +209,7 @@ class StepGraphs:
         return self._storage[:, :need].view(layers, 2, rows, key.shape[1], columns, key.shape[3])
 
     def _enter(self, model: Any, batch: KeyedBatch, n: int, width: int) -> _Shape:
-        rows, inside, held = rounded(n), self._holds(batch), batch.keys
+        rows, inside, held = self._rows_for(n), self._holds(batch), batch.keys
         columns = held[0].shape[3] if inside else 0
         if width > columns:
             columns = rounded(width + COLUMNS, least=COLUMNS)
@@ -201,25 +226,21 @@ class StepGraphs:
         self._shape = self._shapes[rows, columns] = shape or _Shape(model, slots)
         return self._shape
 
-    def _start(self, shape: _Shape) -> None:
-        """Take the first step of a shape, and record it."""
-        shape.step()
-        shape.run = shape.step
-        if not self.works:
-            return
+    def _record(self, shape: _Shape) -> None:
+        """Record the step of a shape, which has just been taken, and compare the recording with it."""
         assert shape.logits is not None
         expected = shape.logits.clone()
         try:
             self._pool = self._pool or torch.cuda.graph_pool_handle()
-            shape.run = record(shape.step, self._pool)
+            shape.replay = record(shape.step, self._pool)
             shape.repeat()
-            shape.run()
+            shape.replay()
             apart = float((shape.logits - expected).abs().max() / expected.abs().max())
             why = f"logits differ by {apart:.1e} of the largest" if not apart <= _SAME else ""
         except RuntimeError as error:
             why = str(error).splitlines()[0]
         if why:
-            self.works, shape.run = False, shape.step
+            self.works, shape.replay = False, None
             shape.repeat()
             shape.step()
             warnings.warn(f"CUDA graphs of decode steps are not used, tokens take longer: {why}", stacklevel=2)

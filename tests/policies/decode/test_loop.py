@@ -254,8 +254,9 @@ def test_a_full_memory_lets_go_of_the_rows_it_drops(monkeypatch):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Shapes that were recorded; a replay runs the step itself."""
+    """Shapes that were recorded, at their first step; a replay runs the step itself."""
     found = []
+    monkeypatch.setattr(graph, "_PAID", 1)
 
     def record(step, pool):
         shape = step.__self__
@@ -271,6 +272,7 @@ def recorded(monkeypatch):
 def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few, most):
     """Rows with more than `few` new tokens are read one by one; a pass reads `most`."""
     monkeypatch.setattr(reading, "_FEW", few)
+    monkeypatch.setattr(graph, "_SPARE", 2)
     monkeypatch.setattr(batch, "READ_TOKENS", most)
     model = qwen()
     expected, _ = play(LoopSampler(model, reuse=True), turns=9, rows=8)
@@ -305,6 +307,25 @@ def test_rows_leave_and_join_and_two_queues_take_turns(recorded):
                 found |= dict(done)
                 left[place] -= len(done)
     assert [found[number].token_ids for number in range(8)] == [one.token_ids for one in expected]
+
+
+def test_a_shape_is_recorded_when_it_has_occurred_often_and_kept_while_rows_leave(recorded, monkeypatch):
+    monkeypatch.setattr(graph, "_PAID", 3)
+    model, graphs = qwen(), StepGraphs()
+    with torch.no_grad():
+        first, plain = (KeyedBatch(model, [(4 + row, 7) for row in range(5)], graphs=each) for each in (graphs, None))
+        seen = []
+        for rows in (5, 5, 2, 2, 1, 1):
+            for each in (first, plain):
+                each.keep(range(rows))
+                each.append(torch.arange(rows) + 9)
+            torch.testing.assert_close(first.logits, plain.logits, atol=1e-5, rtol=1e-5)
+            seen.append(list(recorded))
+        assert seen == [[], [], *[[(5, 128)]] * 4]  # two of five rows are a fourth or more, one is less
+        again = KeyedBatch(model, [(4, 7)] * 2, graphs=graphs)
+        for _ in range(3):
+            again.append(torch.tensor([9, 9]))
+    assert recorded == [(5, 128), (2, 128)]
 
 
 def test_graphs_are_dropped_with_their_weights(recorded):
