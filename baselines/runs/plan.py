@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import importlib.util
 import math
 import os
@@ -204,21 +205,21 @@ class Allocations(TorchDispatchMode):
         self._known: dict[int, Any] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count the storages of its results."""
+        """Run an operation and count the storages of its results; those of its arguments were there before."""
+        self._add((args, kwargs), counted=False)
         found = func(*args, **(kwargs or {}))
-        for each in tree_leaves(found):
-            if isinstance(each, torch.Tensor):
-                self._add(each.untyped_storage())
+        self._add(found, counted=True)
         return found
 
-    def _add(self, storage: Any) -> None:
-        key, size = id(storage), storage.nbytes()
-        if key not in self._known:
-            self._known[key] = weakref.ref(storage, lambda _: self._remove(key, size))
-            self.now += size
-            self.peak = max(self.peak, self.now)
+    def _add(self, values: Any, *, counted: bool) -> None:
+        for each in tree_leaves(values):
+            if isinstance(each, torch.Tensor) and (key := id(storage := each.untyped_storage())) not in self._known:
+                size = storage.nbytes() * counted
+                self._known[key] = weakref.ref(storage, functools.partial(self._remove, key, size))
+                self.now += size
+                self.peak = max(self.peak, self.now)
 
-    def _remove(self, key: int, size: int) -> None:
+    def _remove(self, key: int, size: int, _: object) -> None:
         self.now -= size
         del self._known[key]
 
@@ -250,11 +251,20 @@ def _on_cpu(model: Any) -> Any:
 
 
 class _Sizes(NamedTuple):
+    """`peaks` of what a pass allocates: forward, and backward through the head, the layers and the embeddings.
+
+    Each grows linearly with the number of layers; their maximum does not.
+    """
+
     parameters: int
     trained: int
     adapted: int
     weights: int
-    activations: int
+    peaks: tuple[int, ...]
+
+    @property
+    def activations(self) -> int:
+        return max(self.peaks)
 
 
 def _count(
@@ -269,6 +279,17 @@ def _count(
         trained = [weight for weight in weights if weight.requires_grad]
         for weight in trained:
             weight.grad = torch.zeros_like(weight)  # of the previous pass
+        peaks = list[int]()
+
+        def mark(_: object = None) -> None:
+            peaks.append(found.peak)
+            found.peak = found.now
+
+        def embedded(module: Any, given: Any, states: torch.Tensor) -> None:
+            if states.requires_grad:
+                states.register_hook(mark)
+
+        model.get_input_embeddings().register_forward_hook(embedded)
         with recomputed_activations(model) if recompute else contextlib.nullcontext(), Allocations() as found:
             ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
             places = torch.arange(row - reply, row).repeat(rows)
@@ -276,12 +297,15 @@ def _count(
                 # A mask of four dimensions is used unchanged; otherwise a mask of T squared entries would be made here.
                 mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
                 hidden = hidden_at(model, ids, lines, places, use_cache=False, attention_mask=mask)[0]
+                hidden.register_hook(mark)
                 targets = torch.zeros_like(places)
                 figures = token_logprobs(model.get_output_embeddings(), hidden, targets, entropy=False)
+            mark()
             figures.logprobs.sum().backward()
+            mark()
     bases = [module.get_base_layer().weight for module in model.modules() if hasattr(module, "get_delta_weight")]
     every, moving, adapted = (sum(weight.numel() for weight in each) for each in (weights, trained, bases))
-    return _Sizes(every, moving, adapted, sum(weight.nbytes for weight in weights), found.peak)
+    return _Sizes(every, moving, adapted, sum(weight.nbytes for weight in weights), tuple(peaks))
 
 
 def _sizes(config: Any, *how: Any) -> _Sizes:
@@ -296,7 +320,12 @@ def _sizes(config: Any, *how: Any) -> _Sizes:
             inner.layer_types = inner.layer_types[:layers]
         some.append(_count(shallow, *how))
     steps = (depth - few) / max(many - few, 1)
-    return _Sizes(*(round(one + steps * (other - one)) for one, other in zip(some[0], some[-1], strict=True)))
+
+    def deep(one: int, other: int) -> int:
+        return round(one + steps * (other - one))
+
+    (*counts, peaks), (*more, others) = some[0], some[-1]
+    return _Sizes(*map(deep, counts, more), tuple(map(deep, peaks, others)))
 
 
 @dataclass(frozen=True)
