@@ -91,12 +91,12 @@ def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         if getattr(error, "is_explained", False):
             raise
-        told: Any = torch.OutOfMemoryError(
+        explained: Any = torch.OutOfMemoryError(
             f"{advice()}. Where much memory is reserved and not allocated, set "
             f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. Cause: {error}"
         )
-        told.is_explained = True
-        raise told from error
+        explained.is_explained = True
+        raise explained from error
 
 
 def recompute_activations(model: Any) -> Callable[[], None]:

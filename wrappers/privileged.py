@@ -119,10 +119,10 @@ def best_commands(env: Any) -> tuple[str, ...]:
         return tuple(env.optimal_actions())
     before, env.expert = env.expert, True
     try:
-        told = env.describe(True).get("expert_action", "")
+        command = env.describe(True).get("expert_action", "")
     finally:
         env.expert = before
-    return (told,) if told else ()
+    return (command,) if command else ()
 
 
 def _demonstrated(env: Any, longest: int) -> tuple[str, ...]:

@@ -104,8 +104,8 @@ class PromptStyle:
                 raise ValueError(f"a Dict observation needs the key 'text' and may have 'image', got {sorted(keys)}")
         if self.instructions is not True:
             return self
-        told = getattr(env.unwrapped, "instructions", "")
-        if not isinstance(told, str) or not told:
+        rules = getattr(env.unwrapped, "instructions", "")
+        if not isinstance(rules, str) or not rules:
             raise ValueError(f"{env} has no `instructions`: pass a text as instructions=..., or False for none")
         calls = reads_tool_calls(env)
         listed = listed_tools(env) if calls and self.tools == "text" else ()
@@ -119,7 +119,7 @@ class PromptStyle:
                 "commands",
                 stacklevel=3 + isinstance(env, Alone),
             )
-        parts = [told, describe_tools(listed) if listed else "", form]
+        parts = [rules, describe_tools(listed) if listed else "", form]
         return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
@@ -144,10 +144,10 @@ class PromptStyle:
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
-        told = self.instructions
-        if told and self.tools == "text" and (tools := shown.entry("tools", i)):
-            told = f"{told}\n\n{describe_tools(tools)}"
-        return ({"role": "system", "content": told}, user) if told else (user,)
+        rules = self.instructions
+        if rules and self.tools == "text" and (tools := shown.entry("tools", i)):
+            rules = f"{rules}\n\n{describe_tools(tools)}"
+        return ({"role": "system", "content": rules}, user) if rules else (user,)
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
         """Render the text of the user message; without pairs and extras it is the observation."""

@@ -68,11 +68,11 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
         kind, text = acts[role]
         other_kind, other_text = acts[other]
         if other_kind == "speak":
-            told = game.hear(other, other_text)
-            if told.things:
-                heard.update(told.things)
-            if told.terms is not None:
-                heard.add(told.terms)
+            reading = game.hear(other, other_text)
+            if reading.things:
+                heard.update(reading.things)
+            if reading.terms is not None:
+                heard.add(reading.terms)
         if kind == "none":
             silent += other_kind == "none"
         elif kind == "leave":

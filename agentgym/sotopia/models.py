@@ -195,9 +195,9 @@ def verdict_request(dialogue: Dialogue) -> ChatRequest:
         f"- {name}, {lowest} to {highest}: {TEXTS['questions'][name]}" for name, (lowest, highest) in DIMENSIONS.items()
     )
     system = TEXTS["judge"].format(first=first, second=second, dimensions=dimensions)
-    told = transcript((first, second), dialogue.turns)
+    turns = transcript((first, second), dialogue.turns)
     user = TEXTS["verdict"].format(
-        opening=opening(dialogue.task, None).strip(), transcript=told, first=first, second=second
+        opening=opening(dialogue.task, None).strip(), transcript=turns, first=first, second=second
     )
     return ChatRequest(chat(system, user), schema=verdict_schema())
 

@@ -76,11 +76,11 @@ def _divide(scenario: Scenario) -> Divide:
     return Divide(Pool(tuple(kinds), tuple(counts)), (values[0], values[1]))
 
 
-def _attributes(told: str) -> list[tuple[str, str]]:
+def _attributes(text: str) -> list[tuple[str, str]]:
     """Return names and values of "Hobby: Chess  Workplace: Bank", at least two spaces apart."""
     found: list[tuple[str, list[str]]] = []
     gap = ""
-    for part in _GAP.split(told):
+    for part in _GAP.split(text):
         attribute = _ATTRIBUTE.match(part)
         if part.isspace():
             gap = part
@@ -96,10 +96,10 @@ def _friend(scenario: Scenario) -> MutualFriend:
     names: tuple[str, ...] = ()
     for goal in _goals(scenario):
         friends = []
-        for name, told in _FRIEND.findall(goal):
-            attributes = _attributes(told.strip())
+        for name, text in _FRIEND.findall(goal):
+            attributes = _attributes(text.strip())
             if names and tuple(attribute for attribute, _ in attributes) != names:
-                raise ValueError(f"{name} has other attributes than {', '.join(names)}: {told!r:.200}")
+                raise ValueError(f"{name} has other attributes than {', '.join(names)}: {text!r:.200}")
             names = tuple(attribute for attribute, _ in attributes)
             friends.append(Friend(name, tuple(value for _, value in attributes)))
         lists.append(tuple(friends))

@@ -223,8 +223,8 @@ def _question(side: FriendSide, search: _Search) -> str:
         [value for value in values if value not in known],
         key=lambda value: (value.lower() in free, counts[value], value),
     )
-    told = [f"{side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
-    return f"Do you know somebody with {' and '.join(told)}?"
+    facts = [f"{side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
+    return f"Do you know somebody with {' and '.join(facts)}?"
 
 
 #: Partners: they match concessions of the other side, and make few others.

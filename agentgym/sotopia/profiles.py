@@ -100,9 +100,9 @@ class Task:
     def content(self) -> list[Any]:
         """Scenario, people and seed as plain values (the goals' texts hold a game's payoffs); see `TextEnv.content`."""
         scenario, ids = self.scenario, ("id", "model_id", "tag")
-        told = [scenario.source, scenario.text, scenario.goals, int(scenario.relationship)]
+        texts = [scenario.source, scenario.text, scenario.goals, int(scenario.relationship)]
         people = [{name: value for name, value in asdict(each).items() if name not in ids} for each in self.people]
-        return [told, people, self.seed]
+        return [texts, people, self.seed]
 
     @property
     def names(self) -> tuple[str, str]:

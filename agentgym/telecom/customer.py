@@ -98,7 +98,7 @@ def make_customer(customer: str | Player) -> Player:
 
 
 class RulesCustomer:
-    """Does what it is told in words that it knows, and says what the phone showed.
+    """Follows instructions in words that it knows, and says what the phone showed.
 
     It knows calls as they are written, `toggle_data()`, names of tools, and common words for them: "Please turn off
     airplane mode and restart the phone." "Turn on" and "turn off" are switches that it looks at after flipping them. It

@@ -26,7 +26,7 @@ class Task(NamedTuple):
         id: accepted back by `reset(options={"task_id": ...})`.
         kind: "service", "mobile_data" or "mms".
         faults: names of what is broken.
-        ticket: what the agent is told.
+        ticket: the text that the agent gets.
         start: the world with its faults, as `World.snapshot` returns it.
         assertions: what must hold at the end.
         actions: calls that must have been made besides; () for none.

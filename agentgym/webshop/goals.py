@@ -123,7 +123,7 @@ def _offer(catalogue: Catalogue, limits: Mapping[int, float], position: int) -> 
     return _Offer(_hidden(product), product.instruction, _end(limit), wished, options, limit)
 
 
-def _told(offer: _Offer, options: tuple[tuple[str, str], ...]) -> Goal:
+def _instructed(offer: _Offer, options: tuple[tuple[str, str], ...]) -> Goal:
     wishes = ", and ".join([f"{name}: {value}" for name, value in options])
     request = f"{offer.request} with {wishes}" if wishes else offer.request
     return Goal(*offer.hidden, request + offer.end, offer.attributes, options, offer.limit)
@@ -164,7 +164,7 @@ class SyntheticGoals(Goals):
             rest, number = divmod(rest, len(values))
             chosen.append((name, values[number]))
         chosen.reverse()
-        return _told(offer, tuple(chosen))
+        return _instructed(offer, tuple(chosen))
 
     def for_wish(self, wish: Wish) -> Goal | None:
         if wish.product not in self._limits:
@@ -177,7 +177,7 @@ class SyntheticGoals(Goals):
                     f"product {offer.hidden[0]} has no option {name!r:.200} with the value {value!r:.200}; it has "
                     f"{there!r:.500}"
                 )
-        return _told(offer, wish.options)
+        return _instructed(offer, wish.options)
 
 
 class HumanGoals(Goals):
@@ -206,8 +206,8 @@ class HumanGoals(Goals):
     def __getitem__(self, index: int) -> Goal:
         request, limit = self._requests[index]
         product = self._catalogue[int(self.products[index])]
-        told = request.instruction.strip(".") + _end(limit)
-        return Goal(*_hidden(product), told, request.attributes, request.options, limit)
+        instruction = request.instruction.strip(".") + _end(limit)
+        return Goal(*_hidden(product), instruction, request.attributes, request.options, limit)
 
 
 class GivenGoals(Goals):

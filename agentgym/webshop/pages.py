@@ -218,8 +218,8 @@ def _sub_texts(product: Product, name: str) -> tuple[str, ...]:
         return tuple([f" {bullet}" for bullet in product.bullets])
     if name == "Reviews":
         return ()
-    told = [f" {attribute}" for attribute in product.attributes]
-    return (*told, product.category, product.query, product.product_category)
+    attributes = [f" {attribute}" for attribute in product.attributes]
+    return (*attributes, product.category, product.query, product.product_category)
 
 
 def _sub_body(product: Product, name: str) -> Nodes:
@@ -254,9 +254,9 @@ def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     """Return the page after a purchase, with its score."""
     # as `json.dumps(options, sort_keys=True)`, which creates an encoder per call
     pairs = ", ".join([f"{_write(name)}: {_write(options[name])}" for name in sorted(options)])
-    chosen, told = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}", repr(score)
-    body = partial(_done_body, asin, chosen, told)
-    line = _line((_THANKS_LINE, asin, "options", chosen, _GOAL_LINE, told, _DETAILS_LINE), body)
+    chosen, grade = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}", repr(score)
+    body = partial(_done_body, asin, chosen, grade)
+    line = _line((_THANKS_LINE, asin, "options", chosen, _GOAL_LINE, grade, _DETAILS_LINE), body)
     return Page("done", f"done {asin}", _NOTHING, line, body, {}, ())
 
 

@@ -58,7 +58,7 @@ def unfinished(rows: Sequence[Row]) -> Row:
     return plain | dict.fromkeys(watch([*before, plain]), 1.0)
 
 
-def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
+def warning_texts(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
     """Return the texts of a log's warnings, in order."""
     lines = []
     for number, row in enumerate(rows, 1):

@@ -75,7 +75,7 @@ class RunSettings:
             return self.credit
         return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
 
-    def told(self) -> list[str]:
+    def paper_report(self) -> list[str]:
         """Return the text before a run: differences from the paper, other settings, and settings without effect."""
         if self.paper is None:
             return []

@@ -128,7 +128,7 @@ class Hindsight(TwinScorer):
         positions = most_positions(self.model)
         first = getattr(self._tokenizer, "bos_token_id", None)
         return [
-            told(reply, self._outcome[int(table.won[row])], after[row], positions, first)
+            hindsight_prompt(reply, self._outcome[int(table.won[row])], after[row], positions, first)
             for row, reply in enumerate(replies)
         ]
 
@@ -148,12 +148,12 @@ class Hindsight(TwinScorer):
         return found
 
 
-def told(
+def hindsight_prompt(
     reply: Reply, known: tuple[int, ...], further: tuple[int, ...], positions: int | None, first: int | None
 ) -> tuple[int, ...]:
     """Return a reply's prompt with the hindsight tokens in front of it.
 
-    >>> told(Reply("", (1, 5, 6), (7,)), (8,), (9, 9), positions=6, first=1)
+    >>> hindsight_prompt(Reply("", (1, 5, 6), (7,)), (8,), (9, 9), positions=6, first=1)
     (1, 8, 9, 5, 6)
     """
     special = int(first is not None and reply.prompt_ids[:1] == (first,))

@@ -272,16 +272,16 @@ class InformedPolicy:
     """A policy with a context in front of every prompt of messages.
 
     Args:
-        told: returns the context of a task and a state key; None: without.
+        context_of: returns the context of a task and a state key; None: without.
     """
 
-    def __init__(self, policy: Any, told: Callable[[str, str], str | None]) -> None:
-        self._policy, self._told = policy, told
+    def __init__(self, policy: Any, context_of: Callable[[str, str], str | None]) -> None:
+        self._policy, self._context_of = policy, context_of
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         given, keys = [], infos["canonical_key"] if "canonical_key" in infos else infos["state_key"]
         for messages, task, key in zip(observations, infos["task_id"], keys, strict=True):
-            text = self._told(str(task), str(key))
+            text = self._context_of(str(task), str(key))
             block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
             given.append((*block, *messages))
         replies: list[Reply] = self._policy.act(given, infos, rng)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.scorers.hindsight import told
+from baselines.scorers.hindsight import hindsight_prompt
 from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig
 from wrappers.credit.scores import reply_lengths
 
@@ -71,7 +71,7 @@ class ReplyInHindsight(OwnLikelihood):
         endings = [self._ending(table, int(row)) for row in table.last]
         first = getattr(self._tokenizer, "bos_token_id", None)
         return [
-            replace(reply, prompt_ids=told(reply, (), endings[trajectory], self.positions, first))
+            replace(reply, prompt_ids=hindsight_prompt(reply, (), endings[trajectory], self.positions, first))
             for reply, trajectory in zip(replies, table.trajectory.tolist(), strict=True)
         ]
 

@@ -199,8 +199,8 @@ def _played(found: OpenPanel, player: Player, folder: Path, console: Console, **
         telling(console, f"{player.name} plays {found.panel.name}") as tell,
         patient(console, "the answers that are under way") as pause,
     ):
-        told = tell if console.is_terminal or player.answers else lambda words: None
-        return play_panel(found, player, folder, tell=told, pause=pause, **sizes)
+        progress = tell if console.is_terminal or player.answers else lambda words: None
+        return play_panel(found, player, folder, tell=progress, pause=pause, **sizes)
 
 
 def _method(name: str, trials: int | None, admissible: bool | None) -> Method:

@@ -101,8 +101,8 @@ class Replay:
         observation, info = self.env.reset(seed=0, options={"task_id": task})
         differences: list[str] = []
         if logged.opening is not None and not _plain(str(observation)).endswith(_plain(logged.opening)):
-            told, engine = _apart(logged.opening, str(observation))
-            differences.append(f"line {logged.line}: the first text is {told!r}, the engine's {engine!r}")
+            text, engine = _apart(logged.opening, str(observation))
+            differences.append(f"line {logged.line}: the first text is {text!r}, the engine's {engine!r}")
         episode = Episode.begun(task, self._samples[task], str(info[self.kinds]) if self.kinds else "")
         texts, over, episode.cut = 0, False, True
         for step in logged.steps:
@@ -142,12 +142,12 @@ def _plain(text: str) -> str:
 
 def _unlike(step: LoggedStep, shown: str, valid: bool) -> str:
     """What is wrong with the text after a step, "" where it is the engine's."""
-    told, engine = _plain(step.observation or ""), _plain(shown)
-    if told == engine:
+    text, engine = _plain(step.observation or ""), _plain(shown)
+    if text == engine:
         return ""
-    told, engine = _apart(told, engine)
+    text, engine = _apart(text, engine)
     refused = "" if valid else ", which refuses it"
-    return f"line {step.line}: after {step.action!r:.80} the log shows {told!r}, the engine{refused}: {engine!r}"
+    return f"line {step.line}: after {step.action!r:.80} the log shows {text!r}, the engine{refused}: {engine!r}"
 
 
 def _apart(logged: str, shown: str) -> tuple[str, str]:
@@ -156,13 +156,13 @@ def _apart(logged: str, shown: str) -> tuple[str, str]:
     >>> _apart("In the middle of the room you see a bed 1.", "In the middle of the room you see a desk 1.")
     ('... the room you see a bed 1.', '... the room you see a desk 1.')
     """
-    told, engine = _plain(logged), _plain(shown)
-    engine = engine[max(0, engine.find(told[:_BEFORE])) :]  # a log may leave out the beginning of the engine's text
-    pairs = enumerate(zip(told, engine, strict=False))
-    start = next((place for place, (one, other) in pairs if one != other), min(len(told), len(engine))) - _BEFORE
+    text, engine = _plain(logged), _plain(shown)
+    engine = engine[max(0, engine.find(text[:_BEFORE])) :]  # a log may leave out the beginning of the engine's text
+    pairs = enumerate(zip(text, engine, strict=False))
+    start = next((place for place, (one, other) in pairs if one != other), min(len(text), len(engine))) - _BEFORE
     if start <= 0:
-        return told[:_QUOTED], engine[:_QUOTED]
-    return f"...{told[start : start + _QUOTED]}", f"...{engine[start : start + _QUOTED]}"
+        return text[:_QUOTED], engine[:_QUOTED]
+    return f"...{text[start : start + _QUOTED]}", f"...{engine[start : start + _QUOTED]}"
 
 
 def grade_log(log: Path, found: OpenPanel, kinds: str = "", form: str | None = None) -> Grades:

@@ -148,12 +148,12 @@ def play(
     seen: Callable[[Any], None] = lambda observation: None,
     pause: Callable[[], None] = lambda: None,
     trial: int = 0,
-    told: Callable[[str, int, Any], Any] = lambda task, sample, observation: observation,
+    observe: Callable[[str, int, Any], Any] = lambda task, sample, observation: observation,
     ended: Callable[[Episode, Any], None] = lambda episode, observation: None,
 ) -> Iterator[Episode | Unscored]:
     """Yield episodes as they end, in environments with autoreset DISABLED and the policy's reply parser and prompts.
 
-    The policy is shown what `told` returns from task, sample and observation; `seen` is called with the first of it,
+    The policy is shown what `observe` returns from task, sample and observation; `seen` is called with the first of it,
     `pause`, which may raise, before each request, when everything is kept, and `ended` with each scored episode and its
     last observation. Another `trial` of the same episodes has the same beginnings and other draws. `kinds` is the info
     entry of a task's kind; `answers` of an endpoint count tokens and hold failures.
@@ -182,7 +182,7 @@ def play(
         playing = np.array([i for i, episode in enumerate(running) if episode is not None])
         there = [episode for episode in running if episode is not None]
         bare = observations_of(observations, playing)
-        shown = [told(*each.key, one) for each, one in zip(there, bare, strict=True)]
+        shown = [observe(*each.key, one) for each, one in zip(there, bare, strict=True)]
         if first:
             seen(shown[0])
             first = False

@@ -96,7 +96,7 @@ class Trials:
             fresh = [(task, sample) for task, sample in left if (task.id, sample, trial) not in self.trials.entries]
             for each in play(
                 envs, policy, fresh, seed=seed, answers=answers, pause=pause, trial=trial,
-                told=partial(self._told, trial), ended=partial(self._ended, trial), **options,
+                observe=partial(self._observe, trial), ended=partial(self._ended, trial), **options,
             ):  # fmt: skip
                 if isinstance(each, Unscored):
                     gone.add((each.task, each.sample))
@@ -134,7 +134,7 @@ class Trials:
     def _notes_of(self, task: str, sample: int, trial: int) -> list[str]:
         return [self.notes.entries[task, sample, k].text for k in range(trial)]
 
-    def _told(self, trial: int, task: str, sample: int, observation: Any) -> Any:
+    def _observe(self, trial: int, task: str, sample: int, observation: Any) -> Any:
         return with_notes(observation, self._notes_of(task, sample, trial))
 
     def _ended(self, trial: int, episode: Episode, conversation: Any) -> None:

@@ -63,8 +63,8 @@ class SyntheticPassages:
         made = []
         for position in np.sort(rng.integers(passages, size=count)).tolist():
             words, stop = self._drawn(position // _BLOCK)
-            told = words[position % _BLOCK][stop[position % _BLOCK] < 0]
-            made.append(("what is " + " the ".join(rng.choice(told, 5, replace=False)), str(position)))
+            terms = words[position % _BLOCK][stop[position % _BLOCK] < 0]
+            made.append(("what is " + " the ".join(rng.choice(terms, 5, replace=False)), str(position)))
         return made
 
     def _drawn(self, block: int) -> tuple[Words, Numbers]:

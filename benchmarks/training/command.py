@@ -294,12 +294,12 @@ def train(
         raise stop(str(error), 2) from None
     asked = [*sizes, *["clone_tasks"] * (clone is not None)]
     config, source = on_data(
-        settings.config, row, options_of_env, asked=asked, whole=not quick, told=("training_tasks", "validation_tasks")
+        settings.config, row, options_of_env, asked=asked, whole=not quick, show=("training_tasks", "validation_tasks")
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
     plain = TrainerConfig().settings()
-    for line in settings.told():
+    for line in settings.paper_report():
         say(console, line)
     if only_print:
         for name, value in settings.training.settings().items():

@@ -143,7 +143,7 @@ def page(study: Trainings) -> Page:
         words = f"Success at the last validation, trained with seed {config.search_seed}."
         found.append(Table("the search", heads, searched(study), words))
     return Page(
-        config.name, _told(study), found if study.methods else found[3:], warnings=study.left_out(),
+        config.name, _conditions(study), found if study.methods else found[3:], warnings=study.left_out(),
         figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
         reported=evidence.reported(study),
     )  # fmt: skip
@@ -208,26 +208,26 @@ def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
     return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"
 
 
-def _told(study: Trainings) -> str:
+def _conditions(study: Trainings) -> str:
     config = study.config
     learning, training = config.learning, config.learning.training
     epochs = f"{learning.clone_epochs} time{'s' if learning.clone_epochs > 1 else ''}"
-    told = (
+    text = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
         f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
         f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
         f"{learning.clone_tasks} expert episodes, at most {epochs}. "
     )
     if config.settings:
-        told += (
+        text += (
             f"{config.settings} settings per method, trained with seed {config.search_seed}, chosen on "
             f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
         )
     else:
-        told += f"Nothing was searched: all methods have the learning rate {training['learning_rate']:g}."
+        text += f"Nothing was searched: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
-        told += f" The tasks are those of others, with the fingerprint {learning.data}."
-    return told
+        text += f" The tasks are those of others, with the fingerprint {learning.data}."
+    return text
 
 
 def draw_curves(study: Trainings) -> Any:

@@ -135,12 +135,12 @@ def page(study: Trainings) -> Page:
         "method", "context", "seeds", "area", "at the end", "end - grpo", "area - grpo", "right - wrong",
         "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
-    told = (
+    lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
         f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. "
         f"Nothing was searched: {_rates(study)}; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
-    return Page(study.config.name, told, [Table("privileged contexts", heads, lines, _CAPTION)])
+    return Page(study.config.name, lead, [Table("privileged contexts", heads, lines, _CAPTION)])
 
 
 def section(study: Trainings, caption: bool = True) -> str:

@@ -227,7 +227,7 @@ def _kept(
 def _method(config: Config, folder: Path, place: Path, name: str, seed: int, progress: Progress) -> Piece:
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from baselines.records.watch import kept_in, told
+    from baselines.records.watch import kept_in, warning_texts
     from policies.lora import LoraSettings, add_lora, merge_lora
 
     method: Any = method_of(name)
@@ -260,7 +260,7 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    found.runs = [Run(name, seed, seconds, curve, told(rows, kept_in(place)))]
+    found.runs = [Run(name, seed, seconds, curve, warning_texts(rows, kept_in(place)))]
     if seed == config.seeds[0]:
         assert start.task is not None  # the clone of the first seed has chosen one
         found.graphs = [trained_graph(config, policy, estimate, name, seed, start.task, own)]

@@ -225,17 +225,17 @@ _TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")
 
 
 def on_data(
-    config: Any, row: Any, given: Mapping[str, Any], *, told: Sequence[str] = _TASKS, **options: Any
+    config: Any, row: Any, given: Mapping[str, Any], *, show: Sequence[str] = _TASKS, **options: Any
 ) -> tuple[Any, Any]:
     """Return what `baselines.runs.data_source.open_data` does, or end the command with what it says.
 
-    Says where the data come from, and which of the numbers in `told` they have changed.
+    Says where the data come from, and which of the numbers named in `show` they change.
     """
     from baselines.runs.data_source import open_data
 
     try:
         found, source = open_data(config, row, given, **options)
-        both = [(name, getattr(config, name), getattr(found, name)) for name in told]
+        both = [(name, getattr(config, name), getattr(found, name)) for name in show]
         changed = [f"{name} {before:,} -> {after:,}" for name, before, after in both if before != after]
         say(None, f"data: {source.words}")
         if changed:

@@ -16,7 +16,7 @@ from agentgym.outside.text import read_json_lines
 from agentgym.trajectory import StepTable
 from baselines.records.callbacks import SAMPLES_FILE, Tracker
 from baselines.records.metrics import LOG_FILE, Row, read_log
-from baselines.records.watch import kept_in, told
+from baselines.records.watch import kept_in, warning_texts
 from baselines.runs import card
 from baselines.runs.engine import Engine
 from baselines.runs.plan import GIB, Plan, duration
@@ -188,7 +188,7 @@ def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> 
             ("seed", str(numbers.seed)),
         ],
         about=[
-            *((f"paper, {i + 1}", line.strip()) for i, line in enumerate(settings.told())),
+            *((f"paper, {i + 1}", line.strip()) for i, line in enumerate(settings.paper_report())),
             ("written", created()),
             ("machine", machine.hardware),
             ("software", machine.software),
@@ -201,7 +201,7 @@ def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> 
             "samples.html.j2", (), {},
             {"last": last, "samples": [line for line in samples if line["iteration"] == last]},
         ),
-        warnings=told(rows, kept_in(folder)),
+        warnings=warning_texts(rows, kept_in(folder)),
         refresh=round(_REFRESH) if left else 0,
     )  # fmt: skip
 

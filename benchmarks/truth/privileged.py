@@ -149,14 +149,14 @@ def success_gained(
     for place, text in zip(places_of(stage.table), found.under(control, stage.table), strict=True):
         held[place] = held.get(place) or text
 
-    def told(task: str, key: str) -> str | None:
+    def context_of(task: str, key: str) -> str | None:
         if context == "expert":
             right, wrong = expert_texts(task, key, stage.notes)
             return right if control == "right" else next(iter(wrong), None)
         return held.get((task, key))
 
     tables = [stage.table, collect(
-        stage.notes, InformedPolicy(stage.policy, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
+        stage.notes, InformedPolicy(stage.policy, context_of), tasks=stage.chosen, group_size=config.episodes, seed=seed
     )]  # fmt: skip
     plain, with_it = (
         np.bincount(table.trajectory_group, table.trajectory_won, table.n_groups) / config.episodes for table in tables

@@ -17,7 +17,7 @@ from agentgym.outside.text import MOST_CHARACTERS, MOST_DIGITS, DataError
 from agentgym.trajectory import Floats, StepTable
 from policies.engines.step_lines import (
     Story,
-    ToldStep,
+    StoryStep,
     message_texts,
     step_lines,
     story_of_prompts,
@@ -367,4 +367,4 @@ def _story_of_step(step: PlayedStep) -> Story:
     *_, (_, then) = message_texts(step.observation)
     action = value_text(step.action) or value_text(getattr(step.reply, "text", step.reply))
     task = "\n\n".join(text for text in (value_text(step.task_id), *texts) if text)
-    return Story(task, (ToldStep(saw, action, then=then),))
+    return Story(task, (StoryStep(saw, action, then=then),))

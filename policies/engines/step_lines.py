@@ -22,7 +22,7 @@ _NOW = "Now you see:\n"
 
 
 @dataclass(frozen=True)
-class ToldStep:
+class StoryStep:
     """What a judge reads of a step.
 
     Attributes:
@@ -46,7 +46,7 @@ class Story:
     """
 
     task: str
-    steps: tuple[ToldStep, ...]
+    steps: tuple[StoryStep, ...]
     end: str = ""
 
 
@@ -60,7 +60,7 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
         task_chars: maximum number of characters of the task.
         all_chars: maximum number of characters of all steps together; if they have more, all their limits are lowered.
 
-    >>> steps = (ToldStep("A door.\n{\"step\": 2}", "open it"), ToldStep("", "wait" * 9, refused=True))
+    >>> steps = (StoryStep("A door.\n{\"step\": 2}", "open it"), StoryStep("", "wait" * 9, refused=True))
     >>> print(step_lines(Story("Get out.", steps, "success"), text_chars=20, task_chars=99, all_chars=99))
     {"task": "Get out."}
     {"step": 1, "saw": "A door.\n{\"step\": 2}", "did": "open it"}
@@ -109,7 +109,7 @@ def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
         rows: those of one trajectory, in the order of t.
     """
     steps = [
-        ToldStep(value_text(table.states[table.state[row]]), _action(table, row), not table.valid[row]) for row in rows
+        StoryStep(value_text(table.states[table.state[row]]), _action(table, row), not table.valid[row]) for row in rows
     ]
     return Story(value_text(table.groups[table.group[rows[0]]]), tuple(steps))
 
@@ -145,7 +145,7 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
             begin = len(past) if after[: len(past)] == past else len(before)
         text = read(after[begin : len(after) - tail])
         seen.append(text.partition(_NOW)[2].strip("\n") or text)
-    steps = [ToldStep(saw, step.did, step.refused) for saw, step in zip(seen, story.steps, strict=True)]
+    steps = [StoryStep(saw, step.did, step.refused) for saw, step in zip(seen, story.steps, strict=True)]
     return Story(read(prompts[0][: len(prompts[0]) - tail]), tuple(steps))
 
 

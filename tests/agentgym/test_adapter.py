@@ -241,8 +241,8 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
     assert names(options=[{"task_id": "a"}, {"start": 1}, {"start": None}]) == ["a", "start=1", "reset=5"]
     own = adapt(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED), task=lambda info: 7)
     assert own.reset(seed=0)[1]["task_id"].tolist() == ["7", "7"]
-    told = adapt(SyncVectorEnv([partial(Stairs, extra={"task_id": "told"})] * 2))
-    assert told.reset(seed=0, options={"start": 1})[1]["task_id"].tolist() == ["told", "told"]
+    named = adapt(SyncVectorEnv([partial(Stairs, extra={"task_id": "told"})] * 2))
+    assert named.reset(seed=0, options={"start": 1})[1]["task_id"].tolist() == ["told", "told"]
 
 
 def test_states_are_named_and_observations_of_no_text_too() -> None:

@@ -50,9 +50,9 @@ def test_settings_are_given_in_groups_or_flat() -> None:
     flat = {"groups": 4, "kl": 0.02, "schedule": "linear", "validate_every": 3}
     assert TrainerConfig(**names) == grouped  # type: ignore[arg-type]
     assert TrainerConfig(**grouped.settings()) == grouped
-    with pytest.warns(FutureWarning, match=r"kl is loss.kl, schedule is schedule.shape, .*loss=Loss\(kl=") as told:
+    with pytest.warns(FutureWarning, match=r"kl is loss.kl, schedule is schedule.shape, .*loss=Loss\(kl=") as warned:
         assert TrainerConfig(**flat) == grouped  # type: ignore[arg-type]
-    assert len(told) == 1
+    assert len(warned) == 1
     with warnings.catch_warnings(action="error"):
         assert by_name(flat) == names  # records and checkpoints
     config = TrainerConfig(loss=Loss(kl=0.5, entropy=0.1))

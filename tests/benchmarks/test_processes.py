@@ -1,4 +1,4 @@
-"""Jobs in processes: all are done, failures and deaths are told, nothing is left running."""
+"""Jobs in processes: all are done, failures and deaths are reported, nothing is left running."""
 
 import functools
 import multiprocessing
@@ -36,12 +36,12 @@ def quiet(job: Job, done: int, total: int, words: str) -> None:
 
 
 def test_every_job_is_done_in_a_process_of_one_thread(tmp_path) -> None:
-    told = []
-    run_jobs(JOBS, functools.partial(note, tmp_path), processes=2, progress=lambda *words: told.append(words))
+    messages = []
+    run_jobs(JOBS, functools.partial(note, tmp_path), processes=2, progress=lambda *words: messages.append(words))
     found = [(tmp_path / job.name).read_text().split() for job in JOBS]
     assert {threads for _, threads in found} == {"1"}
     assert 1 <= len({pid for pid, _ in found} - {str(os.getpid())}) <= 2
-    assert sorted((job.seed, done) for job, done, _, _ in told) == [(i, done) for i in range(5) for done in (0, 1)]
+    assert sorted((job.seed, done) for job, done, _, _ in messages) == [(i, done) for i in range(5) for done in (0, 1)]
     assert multiprocessing.active_children() == []
 
 

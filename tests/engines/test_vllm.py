@@ -91,7 +91,7 @@ def apart(policy, replies, temperature=None):
     return max(abs(a - b) for one, row in rows for a, b in zip(one.logprobs, row, strict=False))
 
 
-def told(what, number):
+def report(what, number):
     print(f"{what}: {number:.2g} nats")
     return number
 
@@ -100,14 +100,14 @@ def test_log_probabilities_are_the_trainers_at_the_sampling_temperature(engine, 
     policy = policy_of()
     player = policy.with_sampler(VllmSampler(engine, tmp_path))
     replies = act(player)
-    assert told("sampled, temperature 0.7", apart(policy, replies)) < CLOSE
-    assert told("the same against temperature 1", apart(policy, replies, 1.0)) > FAR
+    assert report("sampled, temperature 0.7", apart(policy, replies)) < CLOSE
+    assert report("the same against temperature 1", apart(policy, replies, 1.0)) > FAR
     assert [one.token_ids for one in act(player)] == [one.token_ids for one in replies]  # the same seeds
     assert [one.token_ids for one in act(player, 1)] != [one.token_ids for one in replies]
     greedy, alone = (each.with_settings(temperature=0.0) for each in (player, policy))
     assert isinstance(alone.sampler, LoopSampler)
     assert [one.token_ids for one in act(greedy)] == [one.token_ids for one in act(alone)]
-    assert told("greedy, against temperature 1", apart(policy, act(greedy), 1.0)) < CLOSE
+    assert report("greedy, against temperature 1", apart(policy, act(greedy), 1.0)) < CLOSE
 
 
 def test_log_probabilities_of_prompts_are_those_at_temperature_1(engine):
@@ -123,7 +123,7 @@ def test_log_probabilities_of_prompts_are_those_at_temperature_1(engine):
             given = output.prompt_logprobs[len(one.prompt_ids) :]
             for token, entry, mine in zip(one.token_ids, given, row, strict=False):
                 largest = max(largest, abs(entry[token].logprob - mine))
-        told(f"prompt_logprobs against temperature {temperature}", largest)
+        report(f"prompt_logprobs against temperature {temperature}", largest)
         assert largest > FAR if differs else largest < CLOSE
 
 
@@ -138,7 +138,7 @@ def test_adapters_are_swapped_under_fresh_ids_and_stale_ones_are_noticed(engine,
         replies = act(player)
         differences.append(apart(policy, replies))
         assert [one.version for one in replies] == [seed] * len(replies)
-    assert told("three adapters by fresh ids", max(differences)) < CLOSE
+    assert report("three adapters by fresh ids", max(differences)) < CLOSE
     sampler.send = lambda model, version: None  # the engine keeps the adapter of before
     move(policy, 3)
     with pytest.raises(EngineError, match="does not sample from the trainer's policy") as caught:
@@ -166,7 +166,7 @@ def test_an_adapter_under_its_old_id_is_stale_unless_loaded_in_place(engine, tmp
         sampler._proved = True
         if options:
             assert engine.reset_prefix_cache()  # its blocks are those of the adapter before
-        largest[kind] = told(f"one id, {kind}", apart(policy, act(player)))
+        largest[kind] = report(f"one id, {kind}", apart(policy, act(player)))
     assert largest["first"] < CLOSE
     assert largest["stale"] > FAR
     assert largest["in place"] < CLOSE
@@ -182,7 +182,7 @@ def test_replies_end_at_stop_texts_with_all_their_tokens(engine, tmp_path):
         assert one.finish == ("stop" if ends[-1] else "length")
     ended = [one for one in replies if one.finish == "stop"]
     assert any(one.token_ids[-1] != policy.tokenizer.eos_token_id for one in ended)
-    assert told("replies with stop texts", apart(policy, replies)) < CLOSE
+    assert report("replies with stop texts", apart(policy, replies)) < CLOSE
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,7 @@ def server(folder, tmp_path_factory):
 def test_a_server_samples_from_the_trainers_policy_and_loads_adapters_while_it_runs(server, tmp_path):
     base = policy_of()
     replies = act(base.with_sampler(ServerSampler(server, "base", retries=0)))
-    assert told("server, temperature 0.7", apart(base, replies)) < CLOSE
+    assert report("server, temperature 0.7", apart(base, replies)) < CLOSE
     for run in ("one", "resumed"):  # the second begins with names of its own
         policy = adapted()
         player, largest = policy.with_sampler(ServerSampler(server, "base", work=tmp_path / run, retries=0)), 0.0
@@ -225,7 +225,7 @@ def test_a_server_samples_from_the_trainers_policy_and_loads_adapters_while_it_r
             if seed:
                 move(policy, seed)
             largest = max(largest, apart(policy, act(player)))
-        assert told(f"server, three adapters, run {run}", largest) < CLOSE
+        assert report(f"server, three adapters, run {run}", largest) < CLOSE
     with urllib.request.urlopen(f"{server}/v1/models", timeout=30) as answer:
         names = answer.read().decode()
     assert names.count("version-2-") >= 2
@@ -244,4 +244,4 @@ def test_whole_weights_arrive_or_the_probe_says_that_they_did_not(engine, tmp_pa
     except EngineError as error:
         print(str(error).partition(". Usual")[0])
     else:
-        assert told("whole weights", apart(policy, replies)) < CLOSE
+        assert report("whole weights", apart(policy, replies)) < CLOSE

@@ -237,7 +237,7 @@ def in_child(work: Callable[[int], None]) -> tuple[int, int]:
         os._exit(1)
 
 
-def told(pipe: int) -> int:
+def reported(pipe: int) -> int:
     """How many bytes the child has written: one for each thing that it had finished."""
     with os.fdopen(pipe, "rb") as stream:
         return len(stream.read())
@@ -250,7 +250,7 @@ def kill_while(work: Callable[[int], None], milliseconds: float) -> int:
     time.sleep(milliseconds / 1000)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    return len(first) + told(pipe)
+    return len(first) + reported(pipe)
 
 
 def checkpoint(iteration: int) -> Any:
@@ -303,7 +303,7 @@ def check_full_disk(size: int) -> None:
         folder = Path(name)
         save_checkpoint(folder, checkpoint(1))
         process, pipe = in_child(limited(size, lambda: save_checkpoint(folder, checkpoint(2))))
-        refused = told(pipe)
+        refused = reported(pipe)
         assert os.waitpid(process, 0)[1] == 0
         assert load_checkpoint(folder, {"a": 1}).iteration == (1 if refused else 2)
         assert refused or size > 4 * SIZE
@@ -377,7 +377,7 @@ def check_writers(sizes: list[int]) -> None:
         path, lock, counter = (Path(name) / each for each in ("x", "lock", "counter"))
         counter.write_bytes(b"")
         children = [in_child(work(size, b"abcd"[i : i + 1])) for i, size in enumerate(sizes)]
-        taken = sum(told(pipe) for _, pipe in children)
+        taken = sum(reported(pipe) for _, pipe in children)
         assert [os.waitpid(process, 0)[1] for process, _ in children] == [0] * len(children)
         assert path.read_bytes() in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
         assert len(counter.read_bytes()) == taken

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(trials: list[Trial], tallies: dict[str, Tally], until: float, numbers: random.Random) -> None:
     """Play rounds until the time is up; the trial that has had the least time is next."""
-    told = 0.0
+    printed = 0.0
     while time.monotonic() < until:
         left = [trial for trial in trials if trial.name in tallies and goes_on(trial, tallies[trial.name])]
         if not left:
@@ -74,10 +74,10 @@ def run(trials: list[Trial], tallies: dict[str, Tally], until: float, numbers: r
             tally.failures.append(found.reason or found.error.splitlines()[-1])
             kept = f"kept as {keep(trial, found)}" if found.reason else "its own input could not be drawn"
             print(f"\n{trial.name}: {tally.failures[-1]}\n  {kept}", flush=True)
-        if time.monotonic() - told > (0.2 if sys.stdout.isatty() else 60):
-            told = time.monotonic()
+        if time.monotonic() - printed > (0.2 if sys.stdout.isatty() else 60):
+            printed = time.monotonic()
             cases = sum(each.cases for each in tallies.values())
-            line = f"{max(until - told, 0) / 60:6.1f} minutes left, {cases:,} inputs, now {trial.name:<28}"
+            line = f"{max(until - printed, 0) / 60:6.1f} minutes left, {cases:,} inputs, now {trial.name:<28}"
             print(f"\r{line}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
 
 

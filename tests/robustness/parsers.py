@@ -65,7 +65,7 @@ from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
 from benchmarks.play.transcripts import read_log
 from policies.engines.judge import read_scores
-from policies.engines.step_lines import Story, ToldStep, step_lines
+from policies.engines.step_lines import Story, StoryStep, step_lines
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game
 from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.support import ADA, BEN, first, say
@@ -125,7 +125,7 @@ def prompt(text: str) -> None:
 
 
 def telling(text: str) -> None:
-    step = ToldStep(text, text, then=text)
+    step = StoryStep(text, text, then=text)
     for most in (500, 100_000):
         step_lines(Story(text, (step, step), text), text_chars=most, task_chars=most, all_chars=3 * most)
 
@@ -151,7 +151,7 @@ REPLIES: dict[str, Parser] = {
     "key": lambda text: enriched_key("fact")(text, {"fact": text}),
     "scores": refusing(lambda text: read_scores(text, 3, -5, 5)),
     "scores of a text": refusing(lambda text: read_scores(f'{{"1": {text}, "2": "{text}"}}', 2, -5, 5)),
-    "steps told": telling,
+    "lines of steps": telling,
     "symbols": refusing(lambda text: planes().observation(text)),
 }
 

@@ -247,7 +247,7 @@ def action_of(drawn: Any) -> Any:
     return COMMANDS[value % len(COMMANDS)] if kind == "command" else OBJECTS[value] if kind == "object" else value
 
 
-def told(env: Any) -> Any:
+def visible(env: Any) -> Any:
     """All that can be seen of the dialogue."""
     return env.world.dialogue.text, env.world.turn, list(env.agents), [env._info(role) for role in (0, 1)]
 
@@ -258,7 +258,7 @@ def check(given: dict[str, Any]) -> None:
     parallel = given["form"] == "parallel"
     env.reset(seed=given["seed"])
     for name, value in given["calls"]:
-        before, refused = told(env), ""
+        before, refused = visible(env), ""
         try:
             if name == "reset":
                 env.reset(**value)
@@ -272,7 +272,7 @@ def check(given: dict[str, Any]) -> None:
             refused = f"{type(error).__name__}: {error}"
         if refused:
             assert len(refused) < 2_000
-            assert told(env) == before, f"{name} was refused ({refused}) and changed something"
+            assert visible(env) == before, f"{name} was refused ({refused}) and changed something"
         env.render().encode("utf-8")
 
 

@@ -290,15 +290,15 @@ def _seen(text: str) -> dict[str, str]:
 
 def test_an_episode_is_one_conversation() -> None:
     env = Transcript(ReplyParser(CorridorEnv()), instructions="Be quick.")
-    told = {"role": "system", "content": "Be quick."}
-    assert env.reset(options={"index": 2})[0] == (told, _seen("cell 2"))
+    rules = {"role": "system", "content": "Be quick."}
+    assert env.reset(options={"index": 2})[0] == (rules, _seen("cell 2"))
     first, second = "<think>why?</think><action>right</action>", "no command \x1b"
-    assert env.step(first)[0] == (told, _seen("cell 2"), _replied(first), _seen("cell 3"))
+    assert env.step(first)[0] == (rules, _seen("cell 2"), _replied(first), _seen("cell 3"))
     shown, *_, info = env.step(second)
     assert shown[3:] == (_seen("cell 3"), _replied("no command \ufffd"), _seen("cell 3"))
     assert not info["is_action_valid"]
     assert shown in env.observation_space
-    assert env.reset(options={"index": 1})[0] == (told, _seen("cell 1"))
+    assert env.reset(options={"index": 1})[0] == (rules, _seen("cell 1"))
     env = Transcript(CorridorEnv(), instructions=False, admissible=True, facts=("score",))
     env.reset(options={"index": 2})
     below = "\n\nCommands you can give now: left, right"

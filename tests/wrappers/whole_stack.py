@@ -25,7 +25,7 @@ from wrappers.prompt import text_of
 
 
 class Keeping(TaskGraphs):
-    """Graphs that stop growing when they are told to: they are shared by all branches."""
+    """Graphs that stop growing when they are results to: they are shared by all branches."""
 
     grows = True
 
@@ -102,8 +102,8 @@ class Player:
             replies = [self.reply(i, rng) for i, rng in enumerate(rngs)]
             observations, rewards, terminated, truncated, infos = self.envs.step(replies)
             self.infos, self.over = infos, (terminated | truncated).tolist()
-            told = zip(rewards, terminated, truncated, strict=True)
-            shown.append([[*seen(observations, infos, i), frozen(parts)] for i, parts in enumerate(told)])
+            results = zip(rewards, terminated, truncated, strict=True)
+            shown.append([[*seen(observations, infos, i), frozen(parts)] for i, parts in enumerate(results)])
         return shown
 
 

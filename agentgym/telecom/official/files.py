@@ -30,7 +30,7 @@ class OfficialTask:
 
     Attributes:
         id: "[mms_issue]airplane_mode_on|unseat_sim_card[PERSONA:None]".
-        ticket: what the agent is told.
+        ticket: the text that the agent gets.
         faults: what is brought about at the start.
         assertions: what must hold at the end.
         actions: calls that solve it, in order.

@@ -76,10 +76,10 @@ class Folder:
             name = row.get("id") if isinstance(row, dict) else None
             if not isinstance(name, str) or not name:
                 raise DataError(f"{where}, field 'id': expected a text, got {name!r:.100}")
-            told = programs.get(name)
-            if not isinstance(told, dict):
+            activity = programs.get(name)
+            if not isinstance(activity, dict):
                 raise DataError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, required by {where}")
-            self._add(f"s1/{name}", told, told.get("description"), 1, row, where)
+            self._add(f"s1/{name}", activity, activity.get("description"), 1, row, where)
         tasks = self._find(_SCENE_TASKS)
         for number, row in read_json_lines(tasks) if tasks else ():
             where = f"{tasks}, line {number}"
@@ -88,8 +88,8 @@ class Folder:
             if row.get("status") == "ok":
                 titles = _listed(row.get("tasks"), f"{where}, field 'tasks'") or [None]
                 scene, plan = _whole(row, "scene", where), _whole(row, "plan", where)
-                told = {"task": titles[0], "program": row.get("program")}
-                self._add(f"scene{scene}/{plan}", told, titles[0], scene, row, where)
+                activity = {"task": titles[0], "program": row.get("program")}
+                self._add(f"scene{scene}/{plan}", activity, titles[0], scene, row, where)
 
     def scene(self, number: int) -> Scene:
         """Return a scene without a task's differences."""
@@ -124,20 +124,20 @@ class Folder:
                 found[f"s1/{name}"] = row.get("vh_goal") if isinstance(row, dict) else row
         return found
 
-    def _add(self, task_id: str, told: dict[str, Any], description: Any, scene: int, row: Any, where: str) -> None:
-        for field, text in (("task", told.get("task")), ("description", description)):
+    def _add(self, task_id: str, activity: dict[str, Any], description: Any, scene: int, row: Any, where: str) -> None:
+        for field, text in (("task", activity.get("task")), ("description", description)):
             if not isinstance(text, str):
                 raise DataError(f"{where}, field {field!r}: expected a text, got {text!r:.100}")
         if scene not in _SCENES:
             raise DataError(f"{where}, field 'scene': expected 1 to 7, got {scene}")
-        lines = _listed(told.get("program"), f"{where}, field 'program'")
+        lines = _listed(activity.get("program"), f"{where}, field 'program'")
         if not all(isinstance(line, str) for line in lines):
             raise DataError(f"{where}, field 'program': expected texts, got {lines!r:.100}")
         if task_id in self.entries:
             raise DataError(f"{where}: the task {task_id!r:.100} is repeated")
         program = tuple([_LINE.sub(r"(\1)", line) for line in lines])
         packed = json.dumps(row, separators=(",", ":")).encode()
-        self.entries[task_id] = Entry(task_id, told["task"], description, scene, program, packed, where)
+        self.entries[task_id] = Entry(task_id, activity["task"], description, scene, program, packed, where)
 
     def _find(self, name: str) -> Path | None:
         places = [self.folder / part / f"{name}{end}" for part in PARTS for end in ("", ".xz", ".gz")]

@@ -110,28 +110,28 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
 def _title(
     draws: Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, int, int]:
-    told_qualities = 1 + draws.below(min(2, len(qualities)))
-    told_features = draws.below(min(2, len(features)) + 1)
-    template = draws.pick(TITLES if told_features else TITLES_WITHOUT_FEATURE)
+    named_qualities = 1 + draws.below(min(2, len(qualities)))
+    named_features = draws.below(min(2, len(features)) + 1)
+    template = draws.pick(TITLES if named_features else TITLES_WITHOUT_FEATURE)
     title = template.format(
         maker=maker, kind=kind.name.title(), code=f"{draws.pick(CODE_LETTERS)}{1 + draws.below(9)}",
-        quality=", ".join(qualities[:told_qualities]).title(), feature=" and ".join(features[:told_features]).title(),
+        quality=", ".join(qualities[:named_qualities]).title(), feature=" and ".join(features[:named_features]).title(),
     )  # fmt: skip
-    return title, told_qualities, told_features
+    return title, named_qualities, named_features
 
 
-def _description(draws: Draws, kind: Kind, maker: str, told: Sequence[tuple[str, bool]]) -> str:
+def _description(draws: Draws, kind: Kind, maker: str, named: Sequence[tuple[str, bool]]) -> str:
     parts = [draws.pick(OPENERS[kind.category])]
-    for name, is_quality in told:
-        parts.append(draws.pick(QUALITY_SENTENCES if is_quality else FEATURE_SENTENCES).replace("{0}", name))
+    for name, quality in named:
+        parts.append(draws.pick(QUALITY_SENTENCES if quality else FEATURE_SENTENCES).replace("{0}", name))
     if draws.uniform() < 0.6:
         parts.append(draws.pick(REMARKS[kind.category]))
     return " ".join(part for part in parts if part).replace("{kind}", kind.name).replace("{maker}", maker)
 
 
-def _bullets(draws: Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+def _bullets(draws: Draws, maker: str, named: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
     bullets = [
-        draws.pick(QUALITY_BULLETS if is_quality else FEATURE_BULLETS).replace("{0}", name) for name, is_quality in told
+        draws.pick(QUALITY_BULLETS if quality else FEATURE_BULLETS).replace("{0}", name) for name, quality in named
     ]
     plain = draws.sample(PLAIN_BULLETS, 1 + draws.below(2))
     for text in plain:

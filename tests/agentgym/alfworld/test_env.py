@@ -93,18 +93,18 @@ def test_the_expert_follows_the_walkthrough_then_plans() -> None:
     env = env_of(mugs(PICK, walkthrough=walkthrough), expert=True)
     for detour in ((), ("look", "fly", "inventory"), ("go to cabinet 1",)):
         _, info = env.reset()
-        told = [info["expert_action"]]
+        actions = [info["expert_action"]]
         for command in detour:
             *_, info = env.step(command)
         while not info["won"]:
-            told.append(info["expert_action"])
+            actions.append(info["expert_action"])
             *_, info = env.step(info["expert_action"])
         assert info["expert_action"] == ""
         if detour == ("go to cabinet 1",):
-            assert told[1:] == ["go to shelf 1", "take mug 2 from shelf 1", "go to cabinet 1", "open cabinet 1",
+            assert actions[1:] == ["go to shelf 1", "take mug 2 from shelf 1", "go to cabinet 1", "open cabinet 1",
                                 "move mug 2 to cabinet 1"]  # fmt: skip
         else:
-            assert tuple(told[1:]) == walkthrough
+            assert tuple(actions[1:]) == walkthrough
 
 
 def test_the_expert_of_data_without_walkthroughs_plans() -> None:

@@ -156,8 +156,8 @@ def test_folders_whose_names_are_no_text_are_named(data: Path) -> None:
 
 
 def test_texts_of_games_are_clean(data: Path) -> None:
-    told = "put a \\ud800mug\x1b[31m in drawer"  # JSON in JSON: the sentence is unescaped twice
-    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_1", game=content(grammar=grammar(told)))
+    quoted = "put a \\ud800mug\x1b[31m in drawer"  # JSON in JSON: the sentence is unescaped twice
+    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_1", game=content(grammar=grammar(quoted)))
     walkthrough = ["go to \ud800"]
     write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
     games = fresh(data, "valid_seen")

@@ -25,7 +25,7 @@ DISABLED = AutoresetMode.DISABLED
 
 
 class Says(gym.Env):
-    """Answers what it is told to; its episodes end with the word "end"."""
+    """Gives the answers it was made with; its episodes end with the word "end"."""
 
     observation_space = gym.spaces.Text(100, charset=string.printable)
     action_space = gym.spaces.Text(100, charset=string.printable)

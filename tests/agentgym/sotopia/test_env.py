@@ -287,7 +287,7 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
         assert outcome == dialogue.outcome
         assert outcome.goals == (goal, theirs)
         agreed += outcome.agreed is not None
-        # Scripted players are told the game's reading; what one side alone hears is the same where terms are public.
+        # Scripted players get the game's reading; what one side alone hears is the same where terms are public.
         if game.family != "friend":
             assert [side.follow(dialogue.turns) for side in game.sides] == [dialogue.standing] * 2
     assert 20 < agreed < 60
@@ -423,15 +423,15 @@ def test_goals_tell_the_private_numbers() -> None:
         for role, side in enumerate(task.game.sides):
             goal = render(task.scenario.goals[role], ROLES[role])
             if task.game.family == "bargain":
-                told = [f"${side.target:.0f}:"]
+                facts = [f"${side.target:.0f}:"]
             elif task.game.family == "divide":
-                told = []
+                facts = []
                 assert tuple(int(value) for value in re.findall(r"worth (\d+)", goal)) == side.values
             elif task.game.family == "schedule":
-                told = [f"{side.calendar.tell(number)} {cost}" for number, cost in enumerate(side.costs)]
+                facts = [f"{side.calendar.tell(number)} {cost}" for number, cost in enumerate(side.costs)]
             else:
-                told = [each for friend in side.friends for each in (f"{friend.name}: ", *friend.values)]
-            assert all(each in goal for each in told)
+                facts = [each for friend in side.friends for each in (f"{friend.name}: ", *friend.values)]
+            assert all(each in goal for each in facts)
 
 
 def test_tasks_differ_and_so_do_seeds() -> None:

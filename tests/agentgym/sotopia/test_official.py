@@ -68,11 +68,11 @@ def test_no_opening_tells_what_is_for_others() -> None:
             assert f"{other.name}'s goal: Unknown\n" in text
             assert not re.search("viewer|_info>", text)
         if pairing.scenario.source == "mutual_friends":
-            told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
-            assert told.startswith("They have 1 common friend")
-            assert told in opening(task, None)
+            shared = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
+            assert shared.startswith("They have 1 common friend")
+            assert shared in opening(task, None)
             for text in texts:
-                assert told not in text
+                assert shared not in text
                 assert "common friend" not in text.partition("Participants")[0]
             checked += 1
     assert checked == 50

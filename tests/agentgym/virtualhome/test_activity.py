@@ -156,7 +156,7 @@ def test_in_generated_houses() -> None:
         activity_play(Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ()), Random(number), 80)
 
 
-def told(*commands: str) -> str:
+def seen(*commands: str) -> str:
     """What is shown after some commands, each of which succeeds."""
     episode = Episode(activity(Goal(states=((20, "DIRTY"),))))
     for command in commands:
@@ -165,22 +165,22 @@ def told(*commands: str) -> str:
 
 
 def test_what_is_shown_by_hand() -> None:
-    assert told() == (
+    assert seen() == (
         "Your task is to: Small: do it\n\nYou are in kitchen 1.\nNear you: nothing.\nYou hold nothing."
     )  # fmt: skip
     # the table is a surface: what is on it is near as well
-    assert told("walk to kitchen table 1") == (
+    assert seen("walk to kitchen table 1") == (
         "You are in kitchen 1.\n"
         "Near you: kitchen table 1; mug 1 on kitchen table 1; mug 2 (dirty) on kitchen table 1.\n"
         "You hold nothing."
     )
-    assert "Near you: fridge 1 (closed)." in told("walk to fridge 1")
-    assert "Near you: fridge 1 (open) with milk 1 in it." in told("walk to fridge 1", "open fridge 1")
-    assert "fridge 1 (closed); milk 1 in fridge 1." in told("walk to milk 1")
-    shown = told("walk to jacket 1", "grab jacket 1", "find lamp 1", "grab lamp 1")
+    assert "Near you: fridge 1 (closed)." in seen("walk to fridge 1")
+    assert "Near you: fridge 1 (open) with milk 1 in it." in seen("walk to fridge 1", "open fridge 1")
+    assert "fridge 1 (closed); milk 1 in fridge 1." in seen("walk to milk 1")
+    shown = seen("walk to jacket 1", "grab jacket 1", "find lamp 1", "grab lamp 1")
     assert shown.endswith("You hold jacket 1, lamp 1 (off, unplugged).")
-    assert told("walk to jacket 1", "grab jacket 1", "put on jacket 1").endswith("You hold nothing. You wear jacket 1.")
-    assert told("walk to bed 1", "lie on bed 1").startswith("You are in bedroom 1, lying on bed 1.\n")
+    assert seen("walk to jacket 1", "grab jacket 1", "put on jacket 1").endswith("You hold nothing. You wear jacket 1.")
+    assert seen("walk to bed 1", "lie on bed 1").startswith("You are in bedroom 1, lying on bed 1.\n")
 
 
 def test_why_a_command_failed() -> None:

@@ -76,8 +76,8 @@ def test_repairs_by_hand() -> None:
         world = World(house(), dialect, repairs)
         played(world, line("WALK", TABLE), line("FIND", CUP), line("GRAB", CUP), line("WALK", FRIDGE))
         assert world.step(line("PUTOBJBACK", CUP)) == Result(ok, said)
-    told = Result(False, (f"{NAMES[SHIRT]} is not on {ME}",))
-    assert World(house(), "head", ("take_off",)).step(line("PUTOFF", SHIRT)) == told
+    refusal = Result(False, (f"{NAMES[SHIRT]} is not on {ME}",))
+    assert World(house(), "head", ("take_off",)).step(line("PUTOFF", SHIRT)) == refusal
     # Close to the ids 6, 10 and 33, which stand in the slots 6, 2 and 1 of a set's eight: 33 comes first; by id, 6.
     nodes = [*NODES, Node(18, "mug", "", ("GRABBABLE",)), Node(33, "lamp", "")]
     things = [(18, "CLOSE", each) for each in (CUP, TV, 33)]

@@ -259,9 +259,9 @@ def test_item_and_sub_pages() -> None:
 
 def test_done_page_and_rich_text() -> None:
     page = done_page("B1", {"size": '5\' "x"', "color": "é<&>"}, 1 / 3)
-    told = [node.text for node in page.body]
-    assert (told[7], told[8]) == (r"options", r'{"color": "\u00e9\u003c\u0026\u003e", "size": "5\u0027 \"x\""}')
-    assert told[-4:] == ["Your score (min 0.0, max 1.0)", "0.3333333333333333", "Reward Details ", "None"]
+    shown = [node.text for node in page.body]
+    assert (shown[7], shown[8]) == (r"options", r'{"color": "\u00e9\u003c\u0026\u003e", "size": "5\u0027 \"x\""}')
+    assert shown[-4:] == ["Your score (min 0.0, max 1.0)", "0.3333333333333333", "Reward Details ", "None"]
     assert page.nodes([Node(TEXT, "request")]) == list(page.body)
     page = [Node(BUTTON, "Back"), Node(LINK, "B1"), Node(LINK, "B2"), Node(TEXT, " x "), Node(OPTION, "s"),
             Node(OPTION, "red"), Node(OPTION, "rot\u00e9")]  # fmt: skip

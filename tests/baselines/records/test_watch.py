@@ -12,7 +12,7 @@ from agentgym.outside.files import seal
 from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
 from baselines.records.metrics import LOG_FILE, Row, read_log
-from baselines.records.watch import kept_in, told, unfinished, watch
+from baselines.records.watch import kept_in, unfinished, warning_texts, watch
 from tests.baselines.corridor_learning import small_policy
 from tests.baselines.test_trainer import repeatable, trainer
 from tests.cases import cases
@@ -126,10 +126,10 @@ def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> N
         given = watch(rows[:number], over=number == len(rows))
         row |= dict.fromkeys(given, 1.0)
         words += [f"iteration {row['iteration']}: {line}" for line in given.values()]
-    assert told(rows) == words
+    assert warning_texts(rows) == words
     assert len(words) == 3
     # A log that another version has written.
-    assert told([{"iteration": 4, "success": 0.5, "warning_refused": 1.0}]) == ["iteration 4: warning_refused"]
+    assert warning_texts([{"iteration": 4, "success": 0.5, "warning_refused": 1.0}]) == ["iteration 4: warning_refused"]
     success = np.array([[True, False], [False, False], [False, False], [True, True]])
     returns = np.array([[1.0, 1.0], [0.2, 0.3], [0.1 + 0.2, 0.3], [1.0, 1.0]])
     assert Evaluation(success, returns, np.ones((4, 2), np.int64), np.zeros((4, 2), np.int64)).contrast == 0.5

@@ -160,7 +160,7 @@ def made(found: RunSettings, **more: Any) -> gym.Env[Any, Any]:
 
 def lines(found: RunSettings, kind: str) -> list[str]:
     start = f"  {kind:<9} "
-    return [line.removeprefix(start) for line in found.told() if line.startswith(start)]
+    return [line.removeprefix(start) for line in found.paper_report() if line.startswith(start)]
 
 
 TIMED = [one for one in PLAYED if "steps" in one.environment]
@@ -207,13 +207,13 @@ def test_boards_have_the_papers_size(printed: Paper) -> None:
 
 
 @pytest.mark.parametrize("printed", PLAYED, ids=titles(PLAYED))
-def test_every_printed_fact_is_either_set_or_told(printed: Paper) -> None:
+def test_every_printed_fact_is_listed(printed: Paper) -> None:
     found = settings(printed)
     assert (found.prompt_tokens, found.reply_tokens) == (printed.prompt_tokens, printed.reply_tokens)
-    told = {line.partition(":")[0] for line in lines(found, "set") + lines(found, "not set")}
+    listed = {line.partition(":")[0] for line in lines(found, "set") + lines(found, "not set")}
     facts = {**printed.environment, **printed.others}
-    assert told >= set(facts)
-    assert ("prompt_tokens" in told) == (printed.prompt_tokens is not None)
+    assert listed >= set(facts)
+    assert ("prompt_tokens" in listed) == (printed.prompt_tokens is not None)
 
 
 def test_temperatures_and_settings_without_a_paper() -> None:
@@ -230,7 +230,7 @@ def test_temperatures_and_settings_without_a_paper() -> None:
     row = settings_of("sokoban")
     found = run_settings(row, method="grpo", model="smollm2", seed=0)
     assert found.config.setup.options == row.played_by("smollm2").setup.options == {}
-    assert (found.prompt_tokens, found.told()) == (None, [])
+    assert (found.prompt_tokens, found.paper_report()) == (None, [])
 
 
 #: The shape of a Qwen2 of 1.5 billion parameters.

@@ -1,4 +1,4 @@
-"""A scorer that says what it is told, and notes when it is asked to learn."""
+"""A scorer with given scores; it counts the calls that ask it to learn."""
 
 from typing import Any
 

@@ -60,10 +60,10 @@ def test_a_new_model_gives_every_reply_importance_1(hindsight: Any) -> None:
 
 def test_prompts_with_the_outcome_in_front() -> None:
     policy, table = babbling_policy(), played()
-    told = Hindsight(policy).prompts(table)
+    prompts = Hindsight(policy).prompts(table)
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
         text = "Won.\n" if table.won[row] else "Lost.\n"
-        assert told[row] == (*policy.tokenizer(text, add_special_tokens=False)["input_ids"], *reply.prompt_ids)
+        assert prompts[row] == (*policy.tokenizer(text, add_special_tokens=False)["input_ids"], *reply.prompt_ids)
     assert 0 < table.trajectory_won.mean() < 1
     policy = babbling_policy()
     model = Hindsight(policy)
@@ -80,13 +80,13 @@ def test_prompts_with_the_outcome_in_front() -> None:
     first, second = (20, P, P + 1, P + 2, 29), (20, P + 3, P + 4, P + 5, 29)
     table = two_turns(second)
     table.replies[0] = Reply("", first, (25,), (-1.0,))  # type: ignore[index]
-    for room, told in (
+    for room, prompt in (
         (len(after) + 4 + 5, (*won, *after, *second[1:4], 27, *first)),  # all that was new, but for the line's end
         (len(after) + 2 + 5, (*won, *after, *first)),  # two of three placeholders
         (4, (*won, *after[:3], 29)),  # of the prompt, too
     ):
         model.model.config.text_config.max_position_embeddings = len(won) + room + 1
-        assert model.prompts(table)[0] == told, room
+        assert model.prompts(table)[0] == prompt, room
     before = Reply("", (1, 2, 9), (7,))
     assert (new_tokens(before, (1, 2, 9)), new_tokens(before, (4, 5, 9))) == ((), (4, 5))
     assert new_tokens(before, (1, 2, 9, 7, 9)) == ()
@@ -190,8 +190,8 @@ def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None
     scorer = ReplyInHindsight(policy)
     for row, asked in enumerate(scorer.asked(table)):
         ending = table.states[table.next_state[table.last[table.trajectory[row]]]]
-        told = scorer.encode(f"It ended here: {ending}\n")
-        assert asked.prompt_ids == told + table.replies[row].prompt_ids  # type: ignore[index]
+        ending_ids = scorer.encode(f"It ended here: {ending}\n")
+        assert asked.prompt_ids == ending_ids + table.replies[row].prompt_ids  # type: ignore[index]
         assert asked.token_ids == table.replies[row].token_ids  # type: ignore[index]
     assert len({asked.prompt_ids for asked in scorer.asked(table)}) > len(set(table.state))
     words = ReplyInHindsight(policy, ReplyInHindsightConfig(final="outcome", won_text="right", lost_text="left"))
@@ -220,9 +220,9 @@ def test_the_recipe_gives_the_functions_advantages_and_logs_the_ratios_at_its_te
     found = RECIPES["hcapo"].estimate(table, scorer.scores(table))
     assert (found.figures["hindsight_ratio"], found.figures["hindsight_clipped"]) == (pytest.approx(1, abs=1e-5), 0)
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
-    told = -reply_entropies(table) + np.where(np.arange(len(table)) % 2, 3.0, 0.0)
-    found = RECIPES["hcapo"].with_options(penalty="row", invalid_penalty=0.0, std="none").estimate(table, told)
-    np.testing.assert_array_equal(found.advantages, hcapo(table, hindsight=told, std="none"))
+    values = -reply_entropies(table) + np.where(np.arange(len(table)) % 2, 3.0, 0.0)
+    found = RECIPES["hcapo"].with_options(penalty="row", invalid_penalty=0.0, std="none").estimate(table, values)
+    np.testing.assert_array_equal(found.advantages, hcapo(table, hindsight=values, std="none"))
     odd = (len(table) // 2) / len(table)
     assert found.figures["hindsight_clipped"] == pytest.approx(odd)
     assert found.figures["hindsight_ratio"] == pytest.approx(1 + 0.2 * odd)

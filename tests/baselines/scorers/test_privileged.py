@@ -159,8 +159,8 @@ def test_gaps_are_the_policys_own_and_prompts_that_do_not_fit_are_counted() -> N
     prompts, found = scorer.informed(table), scorer.scores(table)
     for row in range(0, len(table), 3):
         reply = table.replies[row]  # type: ignore[index]
-        told = player.score([prompts[row]], [reply.token_ids], 1.0, allowed=[reply.allowed]).logprobs[0].tolist()
-        np.testing.assert_allclose(found[row, : len(told)], np.subtract(told, reply.logprobs), atol=1e-5)
+        scored = player.score([prompts[row]], [reply.token_ids], 1.0, allowed=[reply.allowed]).logprobs[0].tolist()
+        np.testing.assert_allclose(found[row, : len(scored)], np.subtract(scored, reply.logprobs), atol=1e-5)
     contrast = PrivilegedScorer(player, PrivilegedConfig(contrast=True, temperature=1.0), notes).scores(table)
     assert np.isfinite(contrast).all()
     assert not np.allclose(contrast, found)

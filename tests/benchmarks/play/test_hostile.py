@@ -99,9 +99,9 @@ def test_a_log_is_read_or_refused_with_file_and_line(form: str, replay: Replay, 
                 counts[0] += 1
     assert min(counts) > 20
     for episode in read:
-        told = (episode.task, *(step.action for step in episode.steps))
+        written = (episode.task, *(step.action for step in episode.steps))
         shown = (episode.opening, *(step.observation for step in episode.steps))
-        assert all(type(text) is str for text in (*told, *filter(None, shown)))
+        assert all(type(text) is str for text in (*written, *filter(None, shown)))
         assert (type(episode.won) in (bool, type(None)), type(episode.score) in (float, type(None))) == (True, True)
         assert replay.grade(episode).line == episode.line
 

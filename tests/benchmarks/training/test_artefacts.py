@@ -31,9 +31,9 @@ def test_a_method_without_a_reference_has_no_divergence(copy):
     path = copy / "grpo-seed0" / "log.jsonl"
     rows = [json.loads(line) | {"kl": 0.0} for line in path.read_text("utf-8").splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    told = {line.split(":")[0]: line for line in check_artefacts(copy)}
-    assert "KL" not in told["grpo-seed0"]
-    assert "KL to the clone 0." in told["grpo-seed1"]
+    found = {line.split(":")[0]: line for line in check_artefacts(copy)}
+    assert "KL" not in found["grpo-seed0"]
+    assert "KL to the clone 0." in found["grpo-seed1"]
 
 
 def without_last_row(folder):

@@ -307,9 +307,9 @@ def test_a_clones_group_is_looked_for_among_the_training_tasks_alone(monkeypatch
 def test_a_method_goes_on_from_the_clone_and_is_scored_like_any_other(finished_run, config, tmp_path):
     shutil.copytree(finished_run / "clone-seed0", tmp_path / "clone-seed0")
     name = "rft:samples=2:epochs=1"
-    told, part = [], f"{name}-seed0"
+    messages, part = [], f"{name}-seed0"
     config = dataclasses.replace(config, methods=[name], clone_tasks=8)
-    do(config, tmp_path, part, lambda *words: told.append(words))
+    do(config, tmp_path, part, lambda *words: messages.append(words))
     found = STUDY.one(tmp_path, part)
     assert [(score.policy, score.mode, len(score.success)) for score in found.scores] == [
         (name, "greedy", config.eval_tasks), (name, "sampled", config.eval_tasks)
@@ -317,7 +317,7 @@ def test_a_method_goes_on_from_the_clone_and_is_scored_like_any_other(finished_r
     assert [point.iteration for point in found.runs[0].curve] == [0, 1]
     # It gives no step credit, and its state graph says so.
     assert {edge.advantage for edge in found.graphs[0].edges} == {None}
-    assert any("imitation" in words for *_, words in told)
+    assert any("imitation" in words for *_, words in messages)
     assert (STUDY.path(tmp_path, part).parent / "model").is_dir()
 
 

@@ -29,7 +29,7 @@ NAN = math.nan
 
 
 def lines_of(asked: Any) -> list[dict[str, Any]]:
-    """The lines of JSON that a judge was told."""
+    """The lines of JSON that a judge got."""
     return [json.loads(line) for line in asked["messages"][1]["content"].splitlines() if line.startswith("{")]
 
 
@@ -228,9 +228,9 @@ def test_what_is_told() -> None:
             done=lambda table, row: str(table.actions[table.action[row]]),
         )
         assert made.scores(table).tolist() == [2, -3.5, 5]
-    told = sorted((lines_of(asked) for asked in server.requests), key=len)
-    assert told[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
-    assert told[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
+    sent = sorted((lines_of(asked) for asked in server.requests), key=len)
+    assert sent[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
+    assert sent[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
     with pytest.raises(TypeError, match="seen must return a text \\(str\\) for the judge, got None"):
         judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
     table = table_of(a=["win"])
@@ -273,13 +273,13 @@ def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
         assert len(server.requests) == 5
         assert made([]) == []
     assert (scores[:3], scores[3:]) == ([2.0, None, -3.5], pytest.approx([NAN, NAN], nan_ok=True))
-    told = {lines[1]["did"]: lines for lines in map(lines_of, server.requests)}
-    assert told["north"] == [
+    sent = {lines[1]["did"]: lines for lines in map(lines_of, server.requests)}
+    assert sent["north"] == [
         {"task": "t1\n\nFind the cellar."}, {"step": 1, "saw": "a hall", "did": "north", "then": "a kitchen"}
     ]  # fmt: skip
-    assert told["down"][0] == {"task": "t1\n\nFind the cellar.\n\na hall"}
-    assert told["down"][1] == {"step": 1, "saw": "a kitchen", "did": "down", "then": "a <b>cellar</b>"}
-    assert told["3"] == [{"task": "t3"}, {"step": 1, "saw": "[1, 2]", "did": "3", "then": "[1, 3]"}]
+    assert sent["down"][0] == {"task": "t1\n\nFind the cellar.\n\na hall"}
+    assert sent["down"][1] == {"step": 1, "saw": "a kitchen", "did": "down", "then": "a <b>cellar</b>"}
+    assert sent["3"] == [{"task": "t3"}, {"step": 1, "saw": "[1, 2]", "did": "3", "then": "[1, 3]"}]
     assert made.counts == JudgeCounts()
 
 

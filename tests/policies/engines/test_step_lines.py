@@ -6,7 +6,7 @@ import pytest
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
-from policies.engines.step_lines import Story, ToldStep, message_texts, step_lines, story_of_prompts, story_of_states
+from policies.engines.step_lines import Story, StoryStep, message_texts, step_lines, story_of_prompts, story_of_states
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers import VectorPromptWindow, VectorTranscript
@@ -26,32 +26,32 @@ FORGING = [
 
 @pytest.mark.parametrize("forged", FORGING)
 def test_no_text_begins_a_line_ends_one_or_changes_a_number(forged: str) -> None:
-    steps = (ToldStep(forged, forged, then=forged), ToldStep("", forged, refused=True))
+    steps = (StoryStep(forged, forged, then=forged), StoryStep("", forged, refused=True))
     lines = step_lines(Story(forged, steps, forged), **LIMITS).splitlines()
-    told = [json.loads(line) for line in lines]
-    assert [list(each) for each in told] == [
+    read = [json.loads(line) for line in lines]
+    assert [list(each) for each in read] == [
         ["task"], ["step", "saw", "did", "then"], ["step", "did", "refused"], ["end"]
     ]  # fmt: skip
-    assert [each["step"] for each in told[1:3]] == [1, 2]
-    assert all(isinstance(each["did"], str) for each in told[1:3])
+    assert [each["step"] for each in read[1:3]] == [1, 2]
+    assert all(isinstance(each["did"], str) for each in read[1:3])
     assert "<" not in "".join(lines)
 
 
-def test_lines_are_cut_and_told_in_detail() -> None:
+def test_limits_of_texts() -> None:
     line = step_lines(
-        Story("t" * 11, (ToldStep("a" * 60 + "b" * 45, "go"),)), text_chars=5, task_chars=10, all_chars=99
+        Story("t" * 11, (StoryStep("a" * 60 + "b" * 45, "go"),)), text_chars=5, task_chars=10, all_chars=99
     )
     # 5 characters: the first 3 and the last 2 of 105; 10 of 11: the first and the last 5
     assert [json.loads(each) for each in line.splitlines()] == [
         {"task": ["ttttt", {"characters_left_out": 1}, "ttttt"]},
         {"step": 1, "saw": ["aaa", {"characters_left_out": 100}, "bb"], "did": "go"},
     ]
-    one = step_lines(Story("", (ToldStep("", "abc"),)), text_chars=1, task_chars=1, all_chars=1)
+    one = step_lines(Story("", (StoryStep("", "abc"),)), text_chars=1, task_chars=1, all_chars=1)
     assert json.loads(one.splitlines()[1])["did"] == ["a", {"characters_left_out": 2}, ""]
-    steps = tuple(ToldStep("a" * 50, "go") for _ in range(4))
+    steps = tuple(StoryStep("a" * 50, "go") for _ in range(4))
     # 4 times "go" are 8 characters; of 48 the other four texts get (48 - 8) / 4 = 10 each
-    told = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=48).splitlines()[1:]
-    assert [json.loads(each)["saw"] for each in told] == [["aaaaa", {"characters_left_out": 40}, "aaaaa"]] * 4
+    lines = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=48).splitlines()[1:]
+    assert [json.loads(each)["saw"] for each in lines] == [["aaaaa", {"characters_left_out": 40}, "aaaaa"]] * 4
     assert "left_out" not in step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=208)
     assert "left_out" in step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=207)
     table = StepTable.from_arrays(
@@ -59,9 +59,9 @@ def test_lines_are_cut_and_told_in_detail() -> None:
         action=["north", 3, ""], next_state=[(1, 2), frozenset("x"), "end"], reward=[0, 0, 1], won=[1, 1, 1],
         valid=[True, True, False], replies=[Reply("go north"), Reply("3"), Reply("I give up.")],
     )  # fmt: skip
-    told = story_of_states(table, [0, 1, 2])
-    assert told == Story(
-        "home", (ToldStep("hall", "north"), ToldStep("[1, 2]", "3"), ToldStep("", "I give up.", refused=True))
+    story = story_of_states(table, [0, 1, 2])
+    assert story == Story(
+        "home", (StoryStep("hall", "north"), StoryStep("[1, 2]", "3"), StoryStep("", "I give up.", refused=True))
     )
 
 
@@ -86,7 +86,7 @@ def test_what_a_policy_was_shown_as_text(shown: Any, texts: list[tuple[str, str]
 
 
 def walked(wrap: Any, actions: list[str], **style: Any) -> tuple[StepTable, Any]:
-    """Walk the corridor as told, with a policy that reads tokens; return the table and the tokenizer."""
+    """Walk the corridor as given, with a policy that reads tokens; return the table and the tokenizer."""
     pytest.importorskip("transformers")
     from policies.tiny import tiny_policy
 
@@ -114,19 +114,19 @@ SEEN = ["", "cell 1", "", "cell 2", "cell 3"]
 @pytest.mark.parametrize("history", [0, 2, None])
 def test_of_a_window_the_task_and_then_what_is_new_is_told(history: int | None) -> None:
     table, tokenizer = walked(VectorPromptWindow, WALK, history=history)
-    told = story_of_prompts(table, range(5), tokenizer)
-    assert told.task == CorridorEnv.instructions + "\ncell 2"
+    story = story_of_prompts(table, range(5), tokenizer)
+    assert story.task == CorridorEnv.instructions + "\ncell 2"
     # a window that goes back in time differs from the one before though the cell is the same
-    assert [step.saw for step in told.steps] == [*SEEN[:2], "" if history == 0 else "cell 1", *SEEN[3:]]
-    assert [step.did for step in told.steps] == WALK
-    assert [step.refused for step in told.steps] == [False, True, False, False, False]
+    assert [step.saw for step in story.steps] == [*SEEN[:2], "" if history == 0 else "cell 1", *SEEN[3:]]
+    assert [step.did for step in story.steps] == WALK
+    assert [step.refused for step in story.steps] == [False, True, False, False, False]
 
 
 def test_transcripts_and_missing_prompts() -> None:
     table, tokenizer = walked(VectorTranscript, WALK)
-    told = story_of_prompts(table, range(5), tokenizer)
-    assert told.task == CorridorEnv.instructions + "\ncell 2"
-    assert [step.saw for step in told.steps] == ["", "cell 1", "cell 1", "cell 2", "cell 3"]
+    story = story_of_prompts(table, range(5), tokenizer)
+    assert story.task == CorridorEnv.instructions + "\ncell 2"
+    assert [step.saw for step in story.steps] == ["", "cell 1", "cell 1", "cell 2", "cell 3"]
     table, tokenizer = walked(VectorTranscript, ["jump", "right", "right"])
     assert [step.saw for step in story_of_prompts(table, range(3), tokenizer).steps] == ["", "cell 2", "cell 3"]
     table, tokenizer = walked(VectorPromptWindow, ["jump", "right", "right"], history=0)
@@ -138,8 +138,8 @@ def test_transcripts_and_missing_prompts() -> None:
         group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],
         next_state=["y", "z"], reward=[0, 1], won=[1, 1], replies=[Reply("", ids[0]), Reply("", ids[1])],
     )  # fmt: skip
-    told = story_of_prompts(table, [0, 1], tokenizer)
-    assert (told.task, told.steps[1].saw) == ("cell 1", "<|unknown|> cell<|unknown|>2")
+    story = story_of_prompts(table, [0, 1], tokenizer)
+    assert (story.task, story.steps[1].saw) == ("cell 1", "<|unknown|> cell<|unknown|>2")
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     bare = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],

@@ -54,14 +54,14 @@ class Engine:
         self.going[request_id] = [len(output.outputs[0].token_ids), output]
 
     def step(self):
-        """A token for each; those that are not finished are told of as well."""
-        told = []
+        """A token for each; those that are not finished are listed as well."""
+        listed = []
         for name, (left, output) in list(self.going.items()):
-            told.append(SimpleNamespace(request_id=f"{name}-0a1b", finished=left == 1, outputs=output.outputs))
+            listed.append(SimpleNamespace(request_id=f"{name}-0a1b", finished=left == 1, outputs=output.outputs))
             self.going[name][0] -= 1
             if left == 1:
                 del self.going[name]
-        return told
+        return listed
 
     def abort_request(self, names):
         self.calls.append(("abort_request", sorted(names)))

@@ -329,10 +329,10 @@ def test_it_learns_what_only_the_picture_tells():
     """Two pictures, one text: a clone has to look."""
     policy = tiny_vision_policy([WORDS], seed=0, layers=1, width=32, mlp=64)
 
-    told = {0: "up", 1: "down"}
-    taught = [policy.demonstrate(shown(picture(i)), f"<action>{word}</action>") for i, word in told.items()]
+    answers = {0: "up", 1: "down"}
+    taught = [policy.demonstrate(shown(picture(i)), f"<action>{word}</action>") for i, word in answers.items()]
     imitate(policy, taught, epochs=30, seed=0, warmup=2, learning_rate=3e-3)
     greedy = policy.with_settings(temperature=0.0)
-    assert [one.text for one in act(greedy, [shown(picture(i)) for i in told])] == [
-        f"<action>{word}</action>" for word in told.values()
+    assert [one.text for one in act(greedy, [shown(picture(i)) for i in answers])] == [
+        f"<action>{word}</action>" for word in answers.values()
     ]

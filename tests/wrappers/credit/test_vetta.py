@@ -77,10 +77,10 @@ def test_what_it_is_at_its_ends() -> None:
     ends = np.array([[0, 0, 1, 0, 0, 1], [1, 0, 0, 0, 1, 1]], bool)
     rewards = np.where(ends, 1.0, 0.0)
     # Without residual all tokens of a turn get the same; with it the mean of the turn stays.
-    plain, told = (vetta(rewards, values, mask, ends, alpha=alpha)[0] for alpha in (0.0, 0.7))
+    plain, mixed = (vetta(rewards, values, mask, ends, alpha=alpha)[0] for alpha in (0.0, 0.7))
     assert plain[0, 0] == plain[0, 2] != plain[0, 3]
-    assert told[0, :3].mean() == pytest.approx(plain[0, 0])
-    assert told[1, 1:5].mean() == pytest.approx(plain[1, 1])
+    assert mixed[0, :3].mean() == pytest.approx(plain[0, 0])
+    assert mixed[1, 1:5].mean() == pytest.approx(plain[1, 1])
     # Turns of one token and one discount: GAE over tokens.
     single, _, turns = vetta(rewards, values, mask, mask, turn_gamma=0.9, turn_lam=0.8, lam=0.8)
     flat, returns = token_gae(rewards, values, mask, gamma=0.9, lam=0.8)

@@ -90,9 +90,9 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Return name, rules and version."""
-        told = getattr(self._inner, "instructions", "")
+        rules = getattr(self._inner, "instructions", "")
         return EnvironmentMetadata(
-            name=self._env.spec.id if self._env.spec else "", description=told, version=agentgym.__version__
+            name=self._env.spec.id if self._env.spec else "", description=rules, version=agentgym.__version__
         )
 
     def list_splits(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback in the place of a model's endpoint; it answers as it is told."""
+"""A real HTTP server on loopback in the place of a model's endpoint; its answers are given."""
 
 import json
 import threading

@@ -67,9 +67,9 @@ def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_tha
     # kind, asked, maker (2), the rest from the functions that draw: the most that any branch takes.
     attributes = 2 * (1 + 3)
     title, prices, request = 2 + 1 + 2, 4, 2 + 2 + 2 + 1
-    told, extra = 1 + 4 + 2, 1 + 2 + 2
+    sentences, extra = 1 + 4 + 2, 1 + 2 + 2
     options = 2 * (1 + 1 + 4)
-    assert 4 + attributes + title + prices + request + told + extra + options <= NUMBERS
+    assert 4 + attributes + title + prices + request + sentences + extra + options <= NUMBERS
 
 
 @pytest.mark.parametrize(
