@@ -110,7 +110,7 @@ def save_figures(value: Any, path: Path | None) -> None:
         write_json(value, path)
 
 
-def asked(words: str, *names: str, **how: Any) -> Any:
+def option(words: str, *names: str, **how: Any) -> Any:
     """Return an option of a command: what its help says, how it is spelled, its limits."""
     return typer.Option(*names, help=words, **how)
 

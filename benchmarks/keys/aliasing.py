@@ -17,7 +17,7 @@ import typer
 import agentgym  # noqa: F401  # registers the environments
 from baselines.environments.registry import SETTINGS
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
@@ -129,16 +129,16 @@ def measure_aliasing(
 
 
 def configure(
-    quick: Annotated[bool, asked("4 tasks, two episodes of each.", "--quick")] = False,
-    env: Annotated[str, asked("An environment whose infos have location and inventory.")] = "alfworld",
+    quick: Annotated[bool, option("4 tasks, two episodes of each.", "--quick")] = False,
+    env: Annotated[str, option("An environment whose infos have location and inventory.")] = "alfworld",
     data: Annotated[
-        Path | None, asked("Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
+        Path | None, option("Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
     ] = None,
-    split: Annotated[str, asked("Whose tasks.")] = "valid_unseen",
-    number: Annotated[int | None, asked("Number of tasks. Default: 134.", "--tasks", min=1)] = None,
-    repeats: Annotated[int | None, asked("Episodes of each. Default: 8.", min=1)] = None,
-    player: Annotated[str, asked("verbs: a random verb, then a command; commands: any command.")] = "verbs",
-    seed: Annotated[int, asked("Seed of the draws.", min=0)] = 0,
+    split: Annotated[str, option("Whose tasks.")] = "valid_unseen",
+    number: Annotated[int | None, option("Number of tasks. Default: 134.", "--tasks", min=1)] = None,
+    repeats: Annotated[int | None, option("Episodes of each. Default: 8.", min=1)] = None,
+    player: Annotated[str, option("verbs: a random verb, then a command; commands: any command.")] = "verbs",
+    seed: Annotated[int, option("Seed of the draws.", min=0)] = 0,
 ) -> AliasingConfig:
     """Measure how often state keys mix different states of a household, on random play to the time limit."""
     if player not in PLAYERS:

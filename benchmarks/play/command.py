@@ -25,7 +25,7 @@ from agentgym.panels import OpenPanel
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from baselines.runs.stack import RANDOM
 from benchmarks import json_files
-from benchmarks.console import arguments, asked, explained, patient, say, stop, telling
+from benchmarks.console import arguments, explained, option, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.panel import choose_panel, env_and_split, folder_of, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
@@ -35,18 +35,18 @@ from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"
 
-Samples = Annotated[int, asked("Episodes of each task.", min=1)]
+Samples = Annotated[int, option("Episodes of each task.", min=1)]
 Options = Annotated[
-    list[str] | None, asked("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2].")
+    list[str] | None, option("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2].")
 ]
-Steps = Annotated[int | None, asked("Steps of the longest episode; for a split only.", min=1)]
-Count = Annotated[int | None, asked("Only the first so many tasks, a fair sample.", "--tasks", min=1)]
-Temperature = Annotated[float, asked("Temperature of a model; 0 is greedy.", min=0)]
-MaxTokens = Annotated[int, asked("Longest reply of an endpoint.", min=1)]
-Seed = Annotated[int, asked("Seed of episodes and draws.", min=0)]
-Places = Annotated[int, asked("Most episodes side by side.", min=1)]
-Download = Annotated[bool, asked("Fetch a model that is not here.", "--download")]
-Out = Annotated[Path, asked("Folder of the results.")]
+Steps = Annotated[int | None, option("Steps of the longest episode; for a split only.", min=1)]
+Count = Annotated[int | None, option("Only the first so many tasks, a fair sample.", "--tasks", min=1)]
+Temperature = Annotated[float, option("Temperature of a model; 0 is greedy.", min=0)]
+MaxTokens = Annotated[int, option("Longest reply of an endpoint.", min=1)]
+Seed = Annotated[int, option("Seed of episodes and draws.", min=0)]
+Places = Annotated[int, option("Most episodes side by side.", min=1)]
+Download = Annotated[bool, option("Fetch a model that is not here.", "--download")]
+Out = Annotated[Path, option("Folder of the results.")]
 
 
 def play(
@@ -60,7 +60,7 @@ def play(
     ] = None,
     player: Annotated[
         list[str] | None,
-        asked(
+        option(
             "random, expert, a fair player of the environment such as explorer, a job folder such as "
             "runs/alfworld/clone-seed0, smollm2, a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. "
             "May be given several times. Default: all that need no folder."
@@ -106,17 +106,17 @@ def prompt(
         str,
         typer.Argument(metavar="PANEL", help="A panel such as alfworld/valid_seen@1, or an environment and a split."),
     ],
-    model: Annotated[str, asked("A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name.")],
+    model: Annotated[str, option("Model name at the endpoint; without --endpoint smollm2, a folder or a hub name.")],
     endpoint: Annotated[
-        str | None, asked("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here.")
+        str | None, option("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here.")
     ] = None,
-    method: Annotated[str, asked(f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
-    shots: Annotated[int, asked("Episodes of the expert that the prompt shows.", min=0)] = 0,
-    examples: Annotated[Path | None, asked("Examples to show instead, a file of the form of examples.json.")] = None,
-    trials: Annotated[int | None, asked("Trials of a task, for reflexion.", min=2, show_default="3")] = None,
+    method: Annotated[str, option(f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
+    shots: Annotated[int, option("Episodes of the expert that the prompt shows.", min=0)] = 0,
+    examples: Annotated[Path | None, option("Examples to show instead, a file of the form of examples.json.")] = None,
+    trials: Annotated[int | None, option("Trials of a task, for reflexion.", min=2, show_default="3")] = None,
     admissible: Annotated[
         bool | None,
-        asked(
+        option(
             "List the admissible commands at every step.", show_default="as the environment's prompts; not for react"
         ),
     ] = None,
@@ -128,18 +128,18 @@ def prompt(
     max_tokens: MaxTokens = 512,
     body: Annotated[
         list[str] | None,
-        asked("More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."),
+        option("More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."),
     ] = None,
-    send_seed: Annotated[bool, asked("Whether the endpoint is sent a seed.")] = True,
-    key_variable: Annotated[str | None, asked("The environment variable that holds the endpoint's key.")] = None,
-    timeout: Annotated[float, asked("Seconds of one try of a request.", min=0.1)] = 60.0,
-    retries: Annotated[int, asked("Further tries of a request.", min=0)] = 4,
-    most_requests: Annotated[int | None, asked("Budget: answers, of all runs in the folder.", min=1)] = None,
-    most_tokens: Annotated[int | None, asked("Budget: tokens read and written.", min=1)] = None,
+    send_seed: Annotated[bool, option("Whether the endpoint is sent a seed.")] = True,
+    key_variable: Annotated[str | None, option("The environment variable that holds the endpoint's key.")] = None,
+    timeout: Annotated[float, option("Seconds of one try of a request.", min=0.1)] = 60.0,
+    retries: Annotated[int, option("Further tries of a request.", min=0)] = 4,
+    most_requests: Annotated[int | None, option("Budget: answers, of all runs in the folder.", min=1)] = None,
+    most_tokens: Annotated[int | None, option("Budget: tokens read and written.", min=1)] = None,
     seed: Seed = 0,
     places: Places = 16,
     download: Download = False,
-    dry_run: Annotated[bool, asked("Print the first prompt, and send no request.", "--dry-run")] = False,
+    dry_run: Annotated[bool, option("Print the first prompt, and send no request.", "--dry-run")] = False,
     out: Out = Path("runs/panels"),
 ) -> None:
     """Prompt a model on a panel: vanilla, chain of thought, ReAct or Reflexion, over an endpoint or here."""

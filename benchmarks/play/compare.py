@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 
 from agentgym.panels import BESIDE_TASKS
-from benchmarks.console import NONE, asked, explained, save_figures, table
+from benchmarks.console import NONE, explained, option, save_figures, table
 from benchmarks.json_files import ResultsError
 from benchmarks.play.results import PanelResults, load, short_name
 from benchmarks.statistics import Interval, holm, paired_bootstrap, tasks_needed
@@ -107,8 +107,8 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
 
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
-    measure: Annotated[str, asked("success, or score.")] = "success",
-    out: Annotated[Path | None, asked("Also write the figures to this JSON file.")] = None,
+    measure: Annotated[str, option("success, or score.")] = "success",
+    out: Annotated[Path | None, option("Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""
     if measure not in ("success", "score"):

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
-from benchmarks.console import arguments, asked, explained, save_figures, say, stop
+from benchmarks.console import arguments, explained, option, save_figures, say, stop
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.command import Options
 from benchmarks.play.panel import Episode, choose_panel, data_of
@@ -187,14 +187,14 @@ def results_of_log(found: OpenPanel, graded: Grades) -> PanelResults | None:
 
 def grade(
     log: Annotated[Path, typer.Argument(help="The log, plain or packed.")],
-    panel: Annotated[str, asked("Which tasks: a panel, or an environment and a split.")],
+    panel: Annotated[str, option("Which tasks: a panel, or an environment and a split.")],
     form: Annotated[
-        str | None, asked(f"Of the log: {', '.join(FORMATS)}. Default: it is detected.", "--format")
+        str | None, option(f"Of the log: {', '.join(FORMATS)}. Default: it is detected.", "--format")
     ] = None,
     option: Options = None,
-    quiet: Annotated[bool, asked("Print only the episodes that differ.", "--quiet")] = False,
-    out: Annotated[Path | None, asked("Also write the grades to this JSON file.")] = None,
-    results: Annotated[Path | None, asked("Write what compare reads, if every task is there equally often.")] = None,
+    quiet: Annotated[bool, option("Print only the episodes that differ.", "--quiet")] = False,
+    out: Annotated[Path | None, option("Also write the grades to this JSON file.")] = None,
+    results: Annotated[Path | None, option("Write what compare reads, if every task is there equally often.")] = None,
 ) -> None:
     """Replay the episodes of another program's log, and report where it differs from the engine."""
     if form is not None and form not in FORMATS:

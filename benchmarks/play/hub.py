@@ -27,7 +27,7 @@ from rich.console import Console
 from agentgym.outside.files import write_file
 from agentgym.outside.text import DataError, read_json_lines
 from agentgym.trajectory.file import write_lines
-from benchmarks.console import asked, explained, say
+from benchmarks.console import explained, option, say
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same
 from benchmarks.play.results import COLUMNS, RESULTS, PanelResults, load, percent
@@ -94,9 +94,9 @@ def upload(folder: Path, repository: str, *, private: bool = True) -> str:
 
 def hub(
     results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as play makes it.")],
-    out: Annotated[Path, asked("Folder of the data set.")] = Path("runs/hub"),
-    upload_to: Annotated[str, asked("Send it to the data set NAME/REPOSITORY.", "--upload")] = "",
-    public: Annotated[bool, asked("Everybody can see a new data set.")] = False,
+    out: Annotated[Path, option("Folder of the data set.")] = Path("runs/hub"),
+    upload_to: Annotated[str, option("Send it to the data set NAME/REPOSITORY.", "--upload")] = "",
+    public: Annotated[bool, option("Everybody can see a new data set.")] = False,
 ) -> None:
     """Write panels and results as a data set of the Hugging Face Hub, and send it there."""
     console = Console()

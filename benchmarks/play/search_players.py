@@ -25,7 +25,7 @@ from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config
 from baselines.runs.stack import make_envs
-from benchmarks.console import NONE, asked, parse_seeds
+from benchmarks.console import NONE, option, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.play.players import config_of
 from benchmarks.processes import Progress
@@ -151,28 +151,28 @@ def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: floa
 
 
 def configure(
-    env: Annotated[str, asked("An environment such as alfworld, an id, or a TextEnv, my_module:Env-v0.")] = "sokoban",
-    policy: Annotated[str, asked("random, or a job folder such as runs/learning/clone-seed0.")] = RANDOM,
-    methods: Annotated[str, asked("Ways to search, separated by commas.")] = ",".join(METHODS),
-    budgets: Annotated[str | None, asked(f"Simulated steps. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")] = None,
-    count: Annotated[int | None, asked(f"Default: {FULL_TASKS}, quick {QUICK_TASKS}.", "--tasks", min=2)] = None,
-    split: Annotated[str | None, asked("Whose tasks. Default: the split of the test.")] = None,
+    env: Annotated[str, option("An environment such as alfworld, an id, or a TextEnv, my_module:Env-v0.")] = "sokoban",
+    policy: Annotated[str, option("random, or a job folder such as runs/learning/clone-seed0.")] = RANDOM,
+    methods: Annotated[str, option("Ways to search, separated by commas.")] = ",".join(METHODS),
+    budgets: Annotated[str | None, option(f"Simulated steps. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")] = None,
+    count: Annotated[int | None, option(f"Default: {FULL_TASKS}, quick {QUICK_TASKS}.", "--tasks", min=2)] = None,
+    split: Annotated[str | None, option("Whose tasks. Default: the split of the test.")] = None,
     listed: Annotated[
         bool | None,
-        asked(
+        option(
             "Replies are the admissible commands, or drawn. Default: listed for the random policy alone.",
             "--listed/--drawn",
         ),
     ] = None,
     rollout: Annotated[
         int | None,
-        asked("Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
+        option("Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
     ] = None,
-    outcome: Annotated[str, asked("What counts: score, won or return.")] = "score",
-    fresh: Annotated[bool, asked("Simulations do not see the episode's random numbers.", "--fresh")] = False,
-    show: Annotated[int, asked("Index of the task whose searches are drawn.", min=0)] = 0,
-    seed: Annotated[int, asked("Of episodes, policies and searches.", min=0)] = 0,
-    quick: Annotated[bool, asked("Few tasks and small budgets; for CI.", "--quick")] = False,
+    outcome: Annotated[str, option("What counts: score, won or return.")] = "score",
+    fresh: Annotated[bool, option("Simulations do not see the episode's random numbers.", "--fresh")] = False,
+    show: Annotated[int, option("Index of the task whose searches are drawn.", min=0)] = 0,
+    seed: Annotated[int, option("Of episodes, policies and searches.", min=0)] = 0,
+    quick: Annotated[bool, option("Few tasks and small budgets; for CI.", "--quick")] = False,
 ) -> SearchConfig:
     """Let search players try before they play, and print success at fixed budgets of simulated steps.
 

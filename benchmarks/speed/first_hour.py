@@ -36,7 +36,7 @@ from baselines.runs.stack import check_model, new_policy
 from baselines.trainer import Trainer
 from baselines.update import Limits
 from benchmarks import json_files
-from benchmarks.console import asked, explained, say, stop, telling
+from benchmarks.console import explained, option, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import Cell, Page, Table, print_page, write_page
@@ -282,13 +282,13 @@ def page(found: FirstHour) -> Page:
 
 
 def gpu(
-    whole: Annotated[bool, asked("What this command does; it may be left out.", "--first-hour", hidden=True)] = True,
+    whole: Annotated[bool, option("What this command does; it may be left out.", "--first-hour", hidden=True)] = True,
     model: Annotated[
-        str | None, asked("Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
+        str | None, option("Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
     ] = None,
-    download: Annotated[bool, asked("Fetch that model from the hub.", "--download")] = False,
-    minutes: Annotated[float, asked("Time limit of all parts together.", min=0.1)] = 50.0,
-    out: Annotated[Path, asked("Folder of the results.")] = Path("runs/first-hour"),
+    download: Annotated[bool, option("Fetch that model from the hub.", "--download")] = False,
+    minutes: Annotated[float, option("Time limit of all parts together.", min=0.1)] = 50.0,
+    out: Annotated[Path, option("Folder of the results.")] = Path("runs/first-hour"),
 ) -> None:
     """Run the first hour of a new card: probes, agreement, speed, memory against plan, ten iterations of LoRA.
 

@@ -22,7 +22,7 @@ import typer
 import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.speed.record import Measurement, Part, SpeedConfig, speed_study
 from policies.decode.kept import TokenCounts
 from policies.engines.vllm import VllmSampler, check_version
@@ -171,12 +171,12 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 
 def configure(
-    model: Annotated[str, asked("smollm2, tiny, or a model's folder.")] = "smollm2",
-    transcripts: Annotated[int, asked("Episodes side by side.", min=1)] = 8,
-    turns: Annotated[int, asked("Turns of an episode.", min=1)] = 12,
-    new_tokens: Annotated[int, asked("Longest reply.", min=2)] = 12,
-    parts: Annotated[str, asked("Names, separated by commas.")] = ",".join(PARTS),
-    quick: Annotated[bool, asked("Two short episodes of the tiny model; for CI.", "--quick")] = False,
+    model: Annotated[str, option("smollm2, tiny, or a model's folder.")] = "smollm2",
+    transcripts: Annotated[int, option("Episodes side by side.", min=1)] = 8,
+    turns: Annotated[int, option("Turns of an episode.", min=1)] = 12,
+    new_tokens: Annotated[int, option("Longest reply.", min=2)] = 12,
+    parts: Annotated[str, option("Names, separated by commas.")] = ",".join(PARTS),
+    quick: Annotated[bool, option("Two short episodes of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
     """Compare rollouts that read no text twice with rollouts that read whole prompts."""
     if quick:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.json_files import check_known
 from benchmarks.speed import environments
 from benchmarks.speed.credit import measure_credit
@@ -19,8 +19,8 @@ PARTS = (*environments.WORLDS, "credit")
 
 
 def configure(
-    quick: Annotated[bool, asked("Fewer repetitions, about two minutes.", "--quick")] = False,
-    only: Annotated[str | None, asked(f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
+    quick: Annotated[bool, option("Fewer repetitions, about two minutes.", "--quick")] = False,
+    only: Annotated[str | None, option(f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
 ) -> SpeedConfig:
     """Measure environment steps, searches and credit, beside peers, as ratios."""
     parts = list(PARTS) if only is None else only.split(",")

@@ -22,7 +22,7 @@ from baselines.engines import prompting
 from baselines.imitation.cloning import demonstrations, imitate
 from baselines.recipes.definition import Recipe
 from baselines.update import make_optimizer, update
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.speed.record import Comparison, Measurement, Part, SpeedConfig, speed_study
 from benchmarks.speed.rollouts import checked_names, distinct_tokens, play, policy_of, replies_of, seconds
 from policies.huggingface import HuggingFacePolicy
@@ -141,15 +141,15 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 
 def configure(
-    model: Annotated[str, asked("smollm2, tiny, or a model's folder.")] = "smollm2",
-    transcripts: Annotated[int, asked("Episodes of several turns.", min=2)] = 4,
-    turns: Annotated[int, asked("Turns of an episode.", min=1)] = 12,
-    replies: Annotated[int, asked("Replies to one prompt.", min=2)] = 12,
-    new_tokens: Annotated[int, asked("Longest reply.", min=2)] = 12,
-    rounds: Annotated[int, asked("Measurements of each way; the least counts.", min=1)] = 3,
-    parts: Annotated[str, asked("Names, separated by commas.")] = ",".join(PARTS),
-    ways: Annotated[str, asked("Names, separated by commas.")] = ",".join(WAYS),
-    quick: Annotated[bool, asked("A few short rows of the tiny model; for CI.", "--quick")] = False,
+    model: Annotated[str, option("smollm2, tiny, or a model's folder.")] = "smollm2",
+    transcripts: Annotated[int, option("Episodes of several turns.", min=2)] = 4,
+    turns: Annotated[int, option("Turns of an episode.", min=1)] = 12,
+    replies: Annotated[int, option("Replies to one prompt.", min=2)] = 12,
+    new_tokens: Annotated[int, option("Longest reply.", min=2)] = 12,
+    rounds: Annotated[int, option("Measurements of each way; the least counts.", min=1)] = 3,
+    parts: Annotated[str, option("Names, separated by commas.")] = ",".join(PARTS),
+    ways: Annotated[str, option("Names, separated by commas.")] = ",".join(WAYS),
+    quick: Annotated[bool, option("A few short rows of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
     """Compare updates with the default settings with those row by row, and with TRL's where it is installed."""
     if quick:

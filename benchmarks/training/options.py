@@ -16,7 +16,7 @@ import agentgym
 from agentgym.checks import suggest
 from agentgym.registry import ROWS, short_name
 from agentgym.registry import known_env as known_env_of_all
-from benchmarks.console import asked, explained, parse_seeds, say, stop
+from benchmarks.console import explained, option, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
@@ -69,7 +69,7 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[bool, asked("Print the version and end.", "--version", is_eager=True, callback=_print_version)]
+Version = Annotated[bool, option("Print the version and end.", "--version", is_eager=True, callback=_print_version)]
 
 
 def method_names() -> list[str]:
@@ -90,11 +90,11 @@ def check_names(arguments: Sequence[str]) -> None:
     Whatever else is wrong with the words is found when they are parsed, which takes longer than this.
     """
     pairs = [word.partition("=")[::2] for word in arguments if "=" in word]
-    for option, value in [*itertools.pairwise(arguments), *pairs]:
-        with _refused(option):
-            if option == "--env":
+    for flag, value in [*itertools.pairwise(arguments), *pairs]:
+        with _refused(flag):
+            if flag == "--env":
                 known_env_of_all(value)
-            elif option in ("--method", "--methods"):
+            elif flag in ("--method", "--methods"):
                 _check_methods(value)
 
 

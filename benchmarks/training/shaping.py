@@ -14,7 +14,7 @@ import numpy as np
 
 from baselines.sb3.shaping import Point, SB3Config, train
 from baselines.sb3.sokoban import Levels, Reward
-from benchmarks.console import asked, parse_seeds
+from benchmarks.console import option, parse_seeds
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Figure, Page, Table, signed
 from benchmarks.report.panels import Panel, draw
@@ -65,9 +65,9 @@ class ShapingResults(Found):
 
 
 def configure(
-    quick: Annotated[bool, asked("Four easy levels, seeds 0-1, half a minute; for CI.", "--quick")] = False,
-    seeds: Annotated[str | None, asked("Training seeds: 0,1,2 or 0-2. Default: 0-4, with --quick 0-1.")] = None,
-    gae_lambda: Annotated[float | None, asked("Near 1 shaping cancels out. Default: 0.8.", min=0.0, max=1.0)] = None,
+    quick: Annotated[bool, option("Four easy levels, seeds 0-1, half a minute; for CI.", "--quick")] = False,
+    seeds: Annotated[str | None, option("Training seeds: 0,1,2 or 0-2. Default: 0-4, with --quick 0-1.")] = None,
+    gae_lambda: Annotated[float | None, option("Near 1 shaping cancels out. Default: 0.8.", min=0.0, max=1.0)] = None,
 ) -> ShapingConfig:
     """Train Stable-Baselines3's PPO with and without shaping by the graph of earlier episodes.
 

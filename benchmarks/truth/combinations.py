@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from agentgym.trajectory import Floats
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, bootstrap_weights, interval_of
@@ -162,7 +162,7 @@ def _above(contests: Sequence[Contest], size: int) -> Table:
 
 
 def configure(
-    quick: Annotated[bool, asked("4 tasks of each environment and one player.", "--quick")] = False,
+    quick: Annotated[bool, option("4 tasks of each environment and one player.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,

@@ -19,7 +19,7 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.play.values import Played, play_saved
 from baselines.runs.stack import make_envs
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
@@ -31,19 +31,19 @@ from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
 _AGAIN = "May be given several times."
-Envs = Annotated[list[str] | None, asked(f"Name of an environment. {_AGAIN} Default: all of them.")]
-Players = Annotated[list[str] | None, asked(f"Scripted player. {_AGAIN} Default: all of them.")]
-Sizes = Annotated[list[int] | None, asked(f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
+Envs = Annotated[list[str] | None, option(f"Name of an environment. {_AGAIN} Default: all of them.")]
+Players = Annotated[list[str] | None, option(f"Scripted player. {_AGAIN} Default: all of them.")]
+Sizes = Annotated[list[int] | None, option(f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
 Policies = Annotated[
-    list[Path] | None, asked(f"Job folder such as runs/learning/clone-seed0, whose policy plays too. {_AGAIN}")
+    list[Path] | None, option(f"Job folder such as runs/learning/clone-seed0, whose policy plays too. {_AGAIN}")
 ]
-Tasks = Annotated[int | None, asked("Tasks of each environment.", min=2)]
-Levels = Annotated[int | None, asked("Number of levels.", min=2)]
-Split = Annotated[str, asked("Tasks: validation, to choose by; test, to judge.")]
-Continuations = Annotated[int | None, asked("Continuations of each choice for truth by Monte-Carlo; even.", min=2)]
-Branches = Annotated[int | None, asked("Continuations of each state that vine is given; 0: without vine.", min=0)]
-Gamma = Annotated[float, asked("Discount of values by Monte-Carlo.", min=0.0, max=1.0)]
-Seed = Annotated[int, asked("Of episodes, continuations, intervals and random numbers.", min=0)]
+Tasks = Annotated[int | None, option("Tasks of each environment.", min=2)]
+Levels = Annotated[int | None, option("Number of levels.", min=2)]
+Split = Annotated[str, option("Tasks: validation, to choose by; test, to judge.")]
+Continuations = Annotated[int | None, option("Continuations of each choice for truth by Monte-Carlo; even.", min=2)]
+Branches = Annotated[int | None, option("Continuations of each state that vine is given; 0: without vine.", min=0)]
+Gamma = Annotated[float, option("Discount of values by Monte-Carlo.", min=0.0, max=1.0)]
+Seed = Annotated[int, option("Of episodes, continuations, intervals and random numbers.", min=0)]
 
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.

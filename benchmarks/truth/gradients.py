@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Figure, Page, Table
@@ -209,9 +209,9 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 
 
 def configure(
-    quick: Annotated[bool, asked("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
+    quick: Annotated[bool, option("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
     process: Annotated[
-        list[str] | None, asked(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all.")
+        list[str] | None, option(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all.")
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,

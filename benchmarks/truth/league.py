@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.play.values import Played, choices_of, state_continuations, states_of
-from benchmarks.console import asked
+from benchmarks.console import option
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study
@@ -220,17 +220,17 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
 
 
 def configure_league(
-    quick: Annotated[bool, asked("4 tasks of each environment, one player: no result.", "--quick")] = False,
+    quick: Annotated[bool, option("4 tasks of each environment, one player: no result.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,
     policy: playing.Policies = None,
     tasks: playing.Tasks = None,
-    credits: Annotated[str, asked(f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
+    credits: Annotated[str, option(f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
     split: playing.Split = playing.VALIDATION,
     continuations: playing.Continuations = None,
     branches: playing.Branches = None,
-    check: Annotated[bool, asked("Find out values by Monte-Carlo too where distances are exact.", "--check")] = False,
+    check: Annotated[bool, option("Find out values by Monte-Carlo too where distances are exact.", "--check")] = False,
     gamma: playing.Gamma = 0.95,
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
@@ -248,12 +248,12 @@ def configure_league(
 
 
 def configure_ranking(
-    quick: Annotated[bool, asked("32 levels instead of 256, a few seconds.", "--quick")] = False,
+    quick: Annotated[bool, option("32 levels instead of 256, a few seconds.", "--quick")] = False,
     groups: playing.Levels = None,
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
-        str, asked("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations.")
+        str, option("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations.")
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:

@@ -25,7 +25,7 @@ from baselines.environments.settings import TINY
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
 from baselines.scorers.replies import sampled_logprobs
-from benchmarks.console import NONE, arguments, asked
+from benchmarks.console import NONE, arguments, option
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
@@ -189,15 +189,15 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
 
 
 def configure(
-    quick: Annotated[bool, asked("A small clone and 4 tasks: every part, no result.", "--quick")] = False,
-    env: Annotated[str, asked("Environment with a distance and an expert, such as corridor.")] = "corridor",
-    option: Annotated[list[str] | None, asked("Argument of the environment, such as length=12.")] = None,
-    policy: Annotated[Path | None, asked("Job folder of a learning benchmark; default: clones.")] = None,
-    model: Annotated[str, asked("Of the clones: tiny, smollm2, or a folder.")] = TINY,
-    context: Annotated[list[str] | None, asked("Kind of context. May be given several times.")] = None,
-    read: Annotated[list[str] | None, asked("What clones learn to read, such as expert=0.25.")] = None,
-    tasks: Annotated[int | None, asked("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
-    seeds: Annotated[int, asked("Clones, with the seeds 0, 1, ...", min=1)] = 1,
+    quick: Annotated[bool, option("A small clone and 4 tasks: every part, no result.", "--quick")] = False,
+    env: Annotated[str, option("Environment with a distance and an expert, such as corridor.")] = "corridor",
+    option: Annotated[list[str] | None, option("Argument of the environment, such as length=12.")] = None,
+    policy: Annotated[Path | None, option("Job folder of a learning benchmark; default: clones.")] = None,
+    model: Annotated[str, option("Of the clones: tiny, smollm2, or a folder.")] = TINY,
+    context: Annotated[list[str] | None, option("Kind of context. May be given several times.")] = None,
+    read: Annotated[list[str] | None, option("What clones learn to read, such as expert=0.25.")] = None,
+    tasks: Annotated[int | None, option("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
+    seeds: Annotated[int, option("Clones, with the seeds 0, 1, ...", min=1)] = 1,
 ) -> PrivilegedStudyConfig:
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 

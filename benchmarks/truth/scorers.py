@@ -25,7 +25,7 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.recipes.rows import scorer_config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from baselines.scorers.scorer import ScorerConfig
-from benchmarks.console import NONE, asked
+from benchmarks.console import NONE, option
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
@@ -301,12 +301,12 @@ def make_config(
 
 
 def configure(
-    quick: Annotated[bool, asked("Two small iterations, a minute; for CI.", "--quick")] = False,
-    only: Annotated[str | None, asked(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
+    quick: Annotated[bool, option("Two small iterations, a minute; for CI.", "--quick")] = False,
+    only: Annotated[str | None, option(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
-        Path | None, asked("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone.")
+        Path | None, option("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone.")
     ] = None,
-    seed: Annotated[int, asked("Of episodes, mini-batches and intervals.", min=0)] = 0,
+    seed: Annotated[int, option("Of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:
     """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
 
