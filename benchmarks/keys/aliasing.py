@@ -129,14 +129,14 @@ def measure_aliasing(
 
 
 def configure(
-    quick: Annotated[bool, option("4 tasks, two episodes of each.", "--quick")] = False,
+    quick: Annotated[bool, option("4 tasks, two episodes each: a smoke test.", "--quick")] = False,
     env: Annotated[str, option("An environment whose infos have location and inventory.")] = "alfworld",
     data: Annotated[
         Path | None, option("Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
     ] = None,
-    split: Annotated[str, option("Whose tasks.")] = "valid_unseen",
+    split: Annotated[str, option("Split of the tasks.")] = "valid_unseen",
     number: Annotated[int | None, option("Number of tasks. Default: 134.", "--tasks", min=1)] = None,
-    repeats: Annotated[int | None, option("Episodes of each. Default: 8.", min=1)] = None,
+    repeats: Annotated[int | None, option("Episodes per task. Default: 8.", min=1)] = None,
     player: Annotated[str, option("verbs: a random verb, then a command; commands: any command.")] = "verbs",
     seed: Annotated[int, option("Seed of the draws.", min=0)] = 0,
 ) -> AliasingConfig:

@@ -1,4 +1,4 @@
-"""`study combinations`: combinations of step credit beside all methods, each paired with the one that was chosen.
+"""`study combinations`: combinations of step credit and all methods, each paired with the chosen combination.
 
 A part is one environment: the league's measures, averaged over its players. The bootstrap draws the same tasks for all.
 """
@@ -31,7 +31,7 @@ PUBLISHED = tuple(credit for credit in SETS["methods"] if credit.method not in O
 
 @dataclass(frozen=True)
 class Place:
-    """One credit in groups of one size: means over the players; and the chosen combination's less these, paired."""
+    """One credit in groups of one size: means over the players; and the chosen combination's minus these, paired."""
 
     credit: str
     part: str
@@ -117,7 +117,7 @@ def _intervals(found: Floats) -> dict[str, Interval | None]:
 
 
 def page(found: Contests) -> Page:
-    """Return a table of all credits per group size, and what the chosen combination is worth above the best others."""
+    """Return a table of all credits per group size, and the chosen combination's advantage over the best others."""
     config = found.config
     contests = [contest for contest in found.contests if contest.places]
     sizes = config.sizes if contests else []
@@ -125,13 +125,13 @@ def page(found: Contests) -> Page:
     tables += [_above(contests, size) for size in sizes]
     lost = [contest.env for contest in found.contests if not contest.places]
     words = (
-        f"{config.words} Means over players who won {playing.LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
+        f"{config.words} Means over players that win {playing.LEAST:.0%} or more; 95 % intervals, bootstrap over tasks."
     )
     if lost:
-        words += f" In {', '.join(lost)} no player won that much, and nothing is compared."
+        words += f" In {', '.join(lost)} no player wins that often, so nothing is compared."
     return Page(
-        "Do combinations of step credit rank better than what was published?",
-        f"{words} Above: {CHOSEN} less the published method with the largest estimate on these tasks.",
+        "Do combinations of step credit rank actions better than published methods?",
+        f"{words} Above: {CHOSEN} minus the published method with the largest estimate on these tasks.",
         tables,
         chips=[("environments", ", ".join(config.players)), ("split", config.split), ("seed", str(config.seed))],
         about=[("seconds", f"{sum(contest.seconds for contest in found.contests):.0f}")],
@@ -173,7 +173,7 @@ def configure(
     gamma: playing.Gamma = 0.95,
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
-    """Hold combinations of step credit against all methods, in every environment, as the league holds methods."""
+    """Compare combinations of step credit with all methods, in every environment, by the league's measures."""
     return playing.make_config(
         playing.QUICK if quick else playing.FULL, envs=env, groups=groups, players=player, gamma=gamma, tasks=tasks,
         continuations=continuations, branches=branches, seed=seed, split=split, credits=names_of("combinations"),

@@ -1,4 +1,4 @@
-"""Which credits are held against the truth: those that the files of `wrappers/credit/` declare, and combinations.
+"""Which credits are compared with the truth: those that the files of `wrappers/credit/` declare, and combinations.
 
 The best combination that was found on validation tasks is `wrappers.credit.frontier`; the others are here so that what
 they are worth can be measured again.
@@ -35,7 +35,7 @@ VINE, ORACLE, RANDOM = "vine", "oracle", "random"
 CHOSEN = "frontier"
 #: Methods of the league that come from this project, not from a paper.
 OWN = ("attribution", "graphgpo_filled")
-#: Credits from before 2026 that stand beside the recent ones.
+#: Credits from before 2026 that are shown with the recent ones.
 _BESIDE = ("grpo", BASELINE, "rewardflow step", "graphgpo step")
 #: Share of a credit that fills in for another, or that only breaks its ties.
 _SHARE = 0.1
@@ -123,7 +123,7 @@ def graph_else_vine(vine: Credit) -> Credit:
 def names_of(name: str) -> list[str]:
     """Return the names of the credits of a set."""
     if name not in SETS:
-        own = "; a function of your own stands beside the methods in --methods of the default benchmark"
+        own = "; a function of your own is compared with the methods by --methods of the default benchmark"
         raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")
     return [credit.name for credit in SETS[name]]
 

@@ -39,11 +39,11 @@ Policies = Annotated[
 ]
 Tasks = Annotated[int | None, option("Tasks of each environment.", min=2)]
 Levels = Annotated[int | None, option("Number of levels.", min=2)]
-Split = Annotated[str, option("Tasks: validation, to choose by; test, to judge.")]
-Continuations = Annotated[int | None, option("Continuations of each choice for truth by Monte-Carlo; even.", min=2)]
-Branches = Annotated[int | None, option("Continuations of each state that vine is given; 0: without vine.", min=0)]
-Gamma = Annotated[float, option("Discount of values by Monte-Carlo.", min=0.0, max=1.0)]
-Seed = Annotated[int, option("Of episodes, continuations, intervals and random numbers.", min=0)]
+Split = Annotated[str, option("Split of the tasks: validation (to choose) or test (to report).")]
+Continuations = Annotated[int | None, option("Monte-Carlo continuations of each action; an even number.", min=2)]
+Branches = Annotated[int | None, option("Monte-Carlo continuations of each state for vine; 0: without vine.", min=0)]
+Gamma = Annotated[float, option("Discount of Monte-Carlo values.", min=0.0, max=1.0)]
+Seed = Annotated[int, option("Seed of episodes, continuations, intervals and random credit.", min=0)]
 
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.
@@ -56,11 +56,11 @@ VALIDATION, TEST = "validation", "test"
 
 @dataclass(frozen=True)
 class TruthConfig:
-    """What was asked for: by environment and name shares of the expert's actions and job folders.
+    """The options of the command: by environment and name, shares of the expert's actions and job folders.
 
     Group `sizes` divide `episodes` (per task) and the next larger size. `continuations` of each state and choice are
-    for truth by Monte-Carlo, with `check` also where distances are known; `branches` of each state are what `vine` is
-    given; `weights` are fingerprints of the models.
+    for truth by Monte-Carlo, with `check` also where distances are known; `vine` gets `branches` of each state;
+    `weights` are fingerprints of the models.
     """
 
     players: dict[str, dict[str, float]]
@@ -109,8 +109,8 @@ def make_config(
 ) -> TruthConfig:  # fmt: skip
     """Put a configuration together, see `TruthConfig`; what is None (or empty, or 0) is that of `size`, or all.
 
-    `models` are job folders of learning benchmarks, or the models in them. `credits` stand beside `vine` and random
-    numbers. `ResultsError`: an unknown name, sizes that do not divide one another, or a folder without such a job.
+    `models` are job folders of learning benchmarks, or the models in them. Also `vine` and random numbers are measured.
+    `ResultsError`: an unknown name, sizes that do not divide one another, or a folder without such a job.
     """
     check_known("split", [split], (VALIDATION, TEST))
     if own := [env for env in envs or () if ":" in env]:

@@ -1,4 +1,4 @@
-"""`study gradients`: the policy gradient that a credit method makes of a group, held against the exact one.
+"""`study gradients`: the policy gradient of a credit method on a group, compared with the exact one.
 
 Every credit is given to the same episodes of small processes whose player is known (`benchmarks.truth.processes`), in
 groups of growing size. With credit A of the steps, the gradient of a group of G episodes is
@@ -38,11 +38,11 @@ TRUTH, DISTANCE = "truth", "distance"
 #: Each measure and what it is.
 MEASURES = {
     "cosine": "mean over groups of the cosine between a group's gradient and the exact one; a gradient of 0 counts 0.",
-    "bias": "distance of the mean gradient, at its best length, from the exact one, in lengths of the exact one: the "
-    "sine of their angle; 1 where the angle is 90 degrees or more. 0 is right in the mean over many groups.",
+    "bias": "sine of the angle between the mean gradient over groups and the exact one; 1 for "
+    "angles of 90 degrees or more. 0: right in the mean over many groups.",
     "noise": "standard deviation of a group's gradient around the mean one, in lengths of the mean one.",
-    "error": "of credit and true advantage, each less its mean over the steps of the group out of one state: root mean "
-    "squared error at the best scale, in deviations of the truth. 1 says nothing.",
+    "error": "root mean squared error of credit against true advantage, in standard deviations of the truth. "
+    "Both are centred over the group's steps from the same state; credit has the best scale. 1: no information.",
     "leakage": "share of the sum of absolute credit on steps whose true advantage is 0.",
 }
 #: Continuations by which advantages are estimated, to compare with.
@@ -54,7 +54,7 @@ _SHOWN = ("grpo", "gigpo step", "rewardflow step", "graphgpo step", "bellman ste
 
 @dataclass(frozen=True)
 class GradientsConfig:
-    """What was asked for: `batches` of `episodes` of each process, cut into groups of all `sizes`."""
+    """The options of the command: `batches` of `episodes` of each process, cut into groups of all `sizes`."""
 
     processes: list[str]
     batches: int
@@ -209,17 +209,17 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 
 
 def configure(
-    quick: Annotated[bool, option("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
+    quick: Annotated[bool, option("2 batches of 16 episodes: a smoke test.", "--quick")] = False,
     process: Annotated[
-        list[str] | None, option(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all.")
+        list[str] | None, option(f"Process: {', '.join(PROCESSES)}. May be given several times. Default: all.")
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,
 ) -> GradientsConfig:
-    """Hold the policy gradients that credit methods make of groups against the exact gradient.
+    """Compare the policy gradients of credit methods with the exact gradient.
 
-    Three tiny processes, slippery FrozenLake and two Sokoban levels, with a player whose values are known. Nothing is
-    trained.
+    Three tiny processes, slippery FrozenLake and two Sokoban levels, with a player whose values are known exactly.
+    Nothing is trained.
     """
     check_known("process", process or (), PROCESSES)
     sizes = sorted(set(groups or ((2, 8) if quick else (2, 4, 8, 16, 32, 64))))
@@ -238,7 +238,7 @@ def page(found: Gradients) -> Page:
     sizes = list(dict.fromkeys((config.sizes[0], size, config.sizes[-1])))
     tables = [_processes(found), _all(measured, names, size), *_some(measured, names, sizes)]
     return Page(
-        "What policy gradient does step credit make?",
+        "How close is the policy gradient of step credit to the exact one?",
         "Gradients of groups against the exact gradient of the player's success, in processes that are solved exactly.",
         tables,
         chips=[("processes", ", ".join(config.processes)), ("seed", str(config.seed))],
@@ -258,8 +258,8 @@ def _processes(found: Gradients) -> Table:
         for each in found.measured
     ]  # fmt: skip
     words = (
-        "Steps: mean per episode. Advantage 0: share of steps. Error of K: root mean squared error of Q - V, each "
-        "of K independent continuations, computed and, in brackets, drawn."
+        "Steps: mean per episode. Advantage 0: share of steps whose true advantage is 0. Error of K: root mean squared "
+        "error of Q - V, each estimated from K independent continuations; exact, and in brackets sampled."
     )
     return Table("Processes and their players", heads, rows, words)
 
@@ -289,7 +289,7 @@ def _all(measured: Sequence[Measured], names: Sequence[str], size: int) -> Table
         means[name] = sum(cosines) / max(len(cosines), 1)
         cells[name].append(decimals(means[name]))
     best = sorted(names, key=lambda name: -means[name])
-    words = f"Cosine / bias in groups of {size}, by the mean cosine. Credits with the same numbers share a row."
+    words = f"Cosine / bias in groups of {size}, sorted by the mean cosine. Credits with the same numbers share a row."
     explained = {name: MEASURES[name] for name in ("cosine", "bias")}
     heads = ["credit", *(each.process for each in measured), "mean cosine"]
     return Table(f"Gradients of groups of {size}", heads, _merged(best, cells), words, explained)
@@ -324,9 +324,9 @@ def _reported(found: Gradients) -> dict[str, str]:
     return {
         "task set": f"{', '.join(config.processes)}; Sokoban: generated validation levels with one box",
         "seeds": f"{config.seed}; {config.batches} batches of {config.episodes} episodes of each process",
-        "tokens": "none: nothing is generated and nothing is trained",
+        "tokens": "none: no text is generated and nothing is trained",
         "processor time": f"{sum(each.seconds for each in found.measured) / 60:.1f} minutes",
-        "settings tried": "none; papers' and authors' presets of every method as they are",
+        "settings tried": "none; every method has the presets of its paper and authors",
         "how chosen": "nothing is chosen",
         "variance": "95 % intervals, jackknife over batches, in the file of the results",
         "baseline": "the exact advantage of every step, and random numbers",

@@ -1,4 +1,4 @@
-"""`study league` and `study ranking`: credit methods held against the true advantage of every step; nothing is trained.
+"""`study league` and `study ranking`: credit methods compared with the true advantage of steps; nothing is trained.
 
 The episodes of a task are cut into groups of 2, 4, 8, .., smaller ones inside larger ones, so that all group sizes
 credit the same rows. A part is one player in one environment. `ranking` is the league in Sokoban: more levels, every
@@ -40,7 +40,7 @@ RANKED_QUICK = dataclasses.replace(RANKED, tasks=32)
 
 @dataclass(frozen=True)
 class Score:
-    """One credit in groups of one size: 95 % intervals of all measures, and of these less `BASELINE`'s."""
+    """One credit in groups of one size: 95 % intervals of all measures, and of these minus `BASELINE`'s."""
 
     credit: str
     part: str
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Held:
-    """All credits held against one truth of one player's steps; lists have an entry per group size.
+    """All credits compared with one truth of one player's steps; lists have an entry per group size.
 
     `known`: share of steps whose truth is known; `error`: mean standard error of a truth, 0: exact; `spread`: standard
     deviation of the finite truth; `signs`: share of changes to which both halves of the continuations give the same
@@ -70,7 +70,7 @@ class Held:
     steps: dict[str, float] | None = None
 
     def score(self, credit: str, size: int) -> Score | None:
-        """Return one score, None where this player's episodes do not have what the credit needs."""
+        """Return one score, None where this player's episodes lack what the credit needs."""
         return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
 
     def measure(self, credit: str, measure: str, size: int) -> Interval | None:
@@ -100,12 +100,12 @@ class Standing:
 
     @property
     def main(self) -> Held:
-        """The truth that counts: the exact distance where the environment knows it."""
+        """The main truth: the exact distance if the environment knows it."""
         return self.held[0]
 
     @property
     def counts(self) -> bool:
-        """Whether the player counts in means: methods that go by outcomes need some that were won."""
+        """Whether means include the player: methods that use outcomes need some won episodes."""
         return self.success >= playing.LEAST
 
 
@@ -195,7 +195,7 @@ def vine_credit(config: playing.TruthConfig, env: str, played: Played) -> tuple[
 
 
 def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:
-    """Hold credits against one truth; `given` are, per group size, credits with what they give, float64 (N,)."""
+    """Compare credits with one truth; `given` are, per group size, credits with what they give, float64 (N,)."""
     parts = samples(table, truth.values, given)
     scores = []
     for size, (_, sample) in parts.items():
@@ -220,24 +220,24 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
 
 
 def configure_league(
-    quick: Annotated[bool, option("4 tasks of each environment, one player: no result.", "--quick")] = False,
+    quick: Annotated[bool, option("4 tasks of each environment, one player: a smoke test.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,
     policy: playing.Policies = None,
     tasks: playing.Tasks = None,
-    credits: Annotated[str, option(f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
+    credits: Annotated[str, option(f"Set of credits: {', '.join(sets.SETS)}.")] = "methods",
     split: playing.Split = playing.VALIDATION,
     continuations: playing.Continuations = None,
     branches: playing.Branches = None,
-    check: Annotated[bool, option("Find out values by Monte-Carlo too where distances are exact.", "--check")] = False,
+    check: Annotated[bool, option("Also estimate values that are known exactly by Monte-Carlo.", "--check")] = False,
     gamma: playing.Gamma = 0.95,
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
-    """Hold every credit method against the true advantage of steps, in every environment.
+    """Compare every credit method with the true advantage of steps, in every environment.
 
-    Nothing is trained. A step is worth its exact change of distance to success where the environment knows it, else
-    Q - V of the player by continuations.
+    Nothing is trained. The true advantage is the exact change of distance to success if the environment knows it, else
+    Q - V of the player, estimated from continuations.
     """
     learned = [credit.name for credit in sets.WITH_PROBABILITIES] if policy else []
     return playing.make_config(
@@ -253,7 +253,7 @@ def configure_ranking(
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
-        str, option("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations.")
+        str, option("Set of credits: published (up to GraphGPO), 2026 (and four older ones), all, combinations.")
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:

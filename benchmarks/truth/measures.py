@@ -1,4 +1,4 @@
-"""How well numbers given to steps rank them by their true worth: six measures, with intervals over tasks.
+"""How well step credit ranks steps by their true worth: six measures, with intervals over tasks.
 
 Every measure is made of sums over rows, kept per task, so that a bootstrap over tasks is one matrix product.
 """
@@ -22,31 +22,30 @@ from wrappers.credit.group import centred_ranks, number_pairs, split_groups
 EXPLAINED = {
     "within": (
         "rank",
-        "Spearman's rank correlation of credit and true change over the steps of a group out of one state, where "
-        "these changes differ; mean over such states, weighted by steps. A state whose credits are all the same "
-        "counts 0.",
+        "Spearman's rank correlation of credit and true change over a group's steps from the same state, if the true "
+        "changes differ; mean over such states, weighted by steps. A state with equal credits counts 0.",
     ),
     "same": (
         "rank, same pairs",
-        "The same mean over the states and steps that groups of two can compare, whatever the size of the group that "
-        "the credit was given in: the same comparisons at every size.",
+        "The same mean over those states and steps that groups of two can compare. Every group size is measured on the "
+        "same comparisons.",
     ),
     "overall": (
         "rank, all steps",
         "Spearman's rank correlation of credit and true change over all steps of all tasks.",
     ),
-    "sign": ("sign", "Share of steps whose credit has the sign of the true change, of those where neither is 0."),
+    "sign": ("sign", "Share of steps whose credit has the sign of the true change, among steps where neither is 0."),
     "coverage": ("covered", "Share of all steps whose credit is not 0."),
     "sign_all": (
         "right",
-        "Share of steps whose credit has the sign of the true change, of all steps whose true change is not 0; a "
-        "credit of 0 counts half.",
+        "Share of steps whose credit has the sign of the true change, among steps whose true change is not 0; a credit "
+        "of 0 counts half.",
     ),
 }
 MEASURES = tuple(EXPLAINED)
 #: Measures that are correlations; the others are shares.
 CORRELATIONS = ("within", "same", "overall")
-#: Credits nearer than half of 10 ** -DIGITS are ties, and nearer to 0 are none: what is left of rounding.
+#: Credits nearer than half of 10 ** -DIGITS are ties, and nearer to 0 are 0: such differences are rounding errors.
 DIGITS = 9
 
 
@@ -198,5 +197,5 @@ def estimate(interval: Interval | None, measure: str = "within", sign: str = "")
 
 
 def explained(measures: Sequence[str]) -> dict[str, str]:
-    """Return what measures are, by their heads."""
+    """Return explanations of measures, by their heads."""
     return {EXPLAINED[measure][0]: EXPLAINED[measure][1] for measure in measures}

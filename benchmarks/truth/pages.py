@@ -1,4 +1,4 @@
-"""What the league and the ranking show: means over players by environment, or the players of one, over group sizes."""
+"""Pages of league and ranking: means over players by environment, or the players of one, over group sizes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ from wrappers.credit.method import EPISODE, FITTED
 if TYPE_CHECKING:
     from benchmarks.truth.league import League, Score, Standing
 
-_MAP = (
-    "Means over players; credits by environments, the best first in the mean over environments. Variants of credits "
-    "are left out."
-)
-_LINES = "One panel per player and measure; credits that stand for a method, 95 % intervals, bootstrap over tasks."
+_MAP = "Means over players, per environment; sorted by the mean over environments. Variants of credits are left out."
+_LINES = "One panel per player and measure; one credit per method; 95 % intervals, bootstrap over tasks."
 #: Measures of the means, which are also those of the picture of one environment.
 SHOWN = ("within", "sign_all")
 #: Of one environment's players, measures that are shown at the largest size only, besides the rank at every size.
@@ -32,15 +29,15 @@ _LARGEST = {"right": "sign_all", "same": "same", "overall": "overall", "sign": "
 _GROUPS = {
     "won": "episodes",
     "shared": "steps in a state that several episodes of the group visited",
-    "once": "steps in a state that the group visited only this once",
-    "tied": "pairs of actions of a state between which the graph of the group sees no difference",
+    "once": "steps in a state that the group visited only once",
+    "tied": "pairs of actions of a state with the same distance to success in the group's graph",
     "mixed": "groups with both outcomes",
     "known": "steps whose truth is known",
-    "ceiling": "rank that a perfect credit would have with a truth of this error, somewhat generous",
-    "signs": "changes whose sign one half of the continuations has as the other half has it: a perfect credit gets at "
-    "least that many right",
+    "ceiling": "rank of a perfect credit against a truth with this error, slightly overestimated",
+    "signs": "changes whose sign is the same in both halves of the continuations; a perfect credit "
+    "reaches at least this share",
     "error": "mean standard error of a step's truth, in standard deviations of the truth",
-    "for truth": "steps of continuations per step of the episodes",
+    "for truth": "simulated steps of continuations per step of the episodes",
     "for vine": "the same for vine",
 }
 
@@ -55,12 +52,12 @@ def page(found: League) -> Page:
         figure = Figure("league.png", "Rank in groups of every size", lambda: heat_map(found), _MAP)
     else:
         tables = [_sizes(found, each) for each in found.standings]
-        tables += [_players(found, env, last, less) for env in config.players for less in (False, True)]
+        tables += [_players(found, env, last, minus) for env in config.players for minus in (False, True)]
         figure = Figure("ranking.png", "Over group size", lambda: draw(_panels(found)), _LINES)
     return Page(
         "Does step credit rank actions?",
-        "What credit methods say of a step, held against what the step was really worth, in groups of growing size. "
-        "Every group size credits the same steps.",
+        "Step credit of all methods compared with the true worth of the steps, for growing group sizes. Every group "
+        "size credits the same steps.",
         [*tables, _groups(found, last)],
         chips=[
             ("environments", ", ".join(config.players)),
@@ -114,16 +111,16 @@ def mean_title(measure: str, size: int) -> str:
     return f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
 
 
-def _players(found: League, env: str, size: int, less: bool = False) -> Table:
+def _players(found: League, env: str, size: int, minus: bool = False) -> Table:
     standings = [each for each in found.standings if each.env == env]
     heads = [f"{each.player}, {100 * each.success:.0f} % won" for each in standings]
 
     def cells(score: Score) -> list[Cell]:
         scores = [each.main.score(score.credit, size) for each in standings]
-        shown = [None if each is None else (each.differences if less else each.measures)[SHOWN[0]] for each in scores]
-        return [estimate(each, sign="+" if less else "") for each in shown]
+        shown = [None if each is None else (each.differences if minus else each.measures)[SHOWN[0]] for each in scores]
+        return [estimate(each, sign="+" if minus else "") for each in shown]
 
-    title = f"Rank{f' less that of {BASELINE}, the same steps' if less else ''}: {env}, groups of {size}"
+    title = f"Rank{f' minus that of {BASELINE}, the same steps' if minus else ''}: {env}, groups of {size}"
     rows = by_part(found.credits.values(), cells)
     return Table(title, ["credit", *heads], rows, "95 % intervals, bootstrap over tasks.", aside=True)
 
@@ -183,23 +180,23 @@ def _standing(standing: Standing, sizes: Sequence[int]) -> str:
 def _caption(found: League) -> str:
     config = found.config
     words = [
-        f"{config.words} Truth: change of the exact distance to success where the environment knows it, else Q - V of "
-        f"the player, discounted by {config.gamma:g}, of {config.continuations} continuations each."
+        f"{config.words} Truth: change of the exact distance to success if the environment knows it, else Q - V of the "
+        f"player, from {config.continuations} continuations each, discount {config.gamma:g}."
     ]
     if len(config.players) > 1:
         words.append(
-            "Ceiling: rank that a perfect credit would have with a truth of this error. Means leave out players who "
-            f"won less than {100 * LEAST:g} %."
+            "Ceiling: rank of a perfect credit against a truth with this error. Means leave out players that win less "
+            f"than {100 * LEAST:g} %."
         )
     if config.branches:
-        words.append("vine is given continuations of each state beside the episodes.")
+        words.append("vine also gets continuations of each state.")
     return " ".join(words)
 
 
 def is_main(score: Score) -> bool:
-    """Return whether a credit stands for its method: its own step part, or all it has, with the paper's options.
+    """Return whether a credit represents its method: its own step part, or all it has, with the paper's options.
 
-    Methods whose only signal is the episode rank the steps of a state alike, so that one of them stands for all.
+    Methods whose only signal is the episode rank the steps of a state alike, so that one of them represents all.
     """
     return score.credit in ("grpo", f"{score.method} step") or (score.part == FITTED and score.credit == score.method)
 

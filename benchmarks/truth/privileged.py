@@ -1,10 +1,9 @@
-"""`study privileged`: what an informed teacher's numbers say of steps, before any training.
+"""`study privileged`: how well an informed teacher's log-probabilities rank steps, before any training.
 
-Clones that have learned to read contexts play held-out tasks. They are asked again of every reply token with a
-context, or a control, in front of the prompt. Three numbers are held against the exact gains of steps: the mean gap of
-each turn, its contrast with the wrong twins, and AgentOPSD's belief, centred over the episode. The same policies then
-play with the context before them: a teacher that plays no better has nothing to teach. A part of the study is one
-context of one clone.
+Clones that have learned to read contexts play held-out tasks. They score every reply token again with a context, or a
+control, before the prompt. Three numbers are compared with the exact gains of steps: the mean gap of each turn, its
+contrast with the wrong twins, and AgentOPSD's belief, centred over the episode. The same policies then play with the
+context: a teacher that plays no better cannot teach. A part of the study is one context of one clone.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
 def success_gained(
     config: PrivilegedStudyConfig, stage: Stage, context: str, found: Contexts, control: Control, seed: int
 ) -> Interval:
-    """Return success with a context less success without, with an interval over tasks; contexts are those of `found`.
+    """Return success with a context minus success without, with an interval over tasks; contexts are those of `found`.
 
     The expert's command is known in every state, a sibling or a demonstration in those that were reached.
     """
@@ -189,20 +188,20 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
 
 
 def configure(
-    quick: Annotated[bool, option("A small clone and 4 tasks: every part, no result.", "--quick")] = False,
+    quick: Annotated[bool, option("A small clone and 4 tasks: a smoke test.", "--quick")] = False,
     env: Annotated[str, option("Environment with a distance and an expert, such as corridor.")] = "corridor",
     option: Annotated[list[str] | None, option("Argument of the environment, such as length=12.")] = None,
     policy: Annotated[Path | None, option("Job folder of a learning benchmark; default: clones.")] = None,
-    model: Annotated[str, option("Of the clones: tiny, smollm2, or a folder.")] = TINY,
+    model: Annotated[str, option("Model of the clones: tiny, smollm2, or a folder.")] = TINY,
     context: Annotated[list[str] | None, option("Kind of context. May be given several times.")] = None,
-    read: Annotated[list[str] | None, option("What clones learn to read, such as expert=0.25.")] = None,
+    read: Annotated[list[str] | None, option("Contexts of the clones' training, such as expert=0.25.")] = None,
     tasks: Annotated[int | None, option("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
     seeds: Annotated[int, option("Clones, with the seeds 0, 1, ...", min=1)] = 1,
 ) -> PrivilegedStudyConfig:
-    """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
+    """Compare an informed policy's log-probabilities of its steps with the exact gains of the steps.
 
-    Every context is asked right, wrong, of another task, unrelated, in another order and empty. Nothing is trained
-    beside the clones. Prints one table and writes privileged.json.
+    Every context is given right, wrong, of another task, unrelated, in another order and empty. Only the clones are
+    trained. Prints one table and writes privileged.json.
     """
     if not settings_of(env).is_known:
         raise ResultsError(f"{env!r}: this study clones an expert by the settings of one of the project's environments")
@@ -260,12 +259,12 @@ def _played(found: PrivilegedResults) -> str:
 
 
 _SUMMARY = (
-    'Contexts without any rank are left out ("feedback" is known of failed steps alone). Steps, clones x tasks, and '
+    'Contexts without any rank are left out ("feedback" exists for failed steps only). Steps, clones x tasks, and '
     "success without a context"
 )
 CAPTION = (
     "Steps: share that has the context. Success gained: points, by the policy that reads the context before every "
-    "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over "
+    "step. Rank: Spearman's correlation, within states, of the number and the exact gain of the step. Means over "
     "clones; in brackets the lowest and the highest end of the clones' 95 % intervals over tasks."
 )
 
@@ -296,7 +295,7 @@ def page(found: PrivilegedResults) -> Page:
     """The table of all contexts and controls."""
     return Page(
         "Does an informed policy know which steps were good?",
-        "Log-probabilities of the policy's own replies with a context in front, against the exact gains of the steps.",
+        "Log-probabilities of the policy's own replies, given a context, compared with the exact gains of the steps.",
         [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), f"{_played(found)}. {CAPTION}")],
         chips=[("policy", found.config.policy or "clones"), ("seeds", ", ".join(map(str, found.config.seeds)))],
         about=[("intervals", f"{found.config.resamples:,} resamples of the tasks")],

@@ -1,8 +1,8 @@
 """`study scorers`: does a network that learns step scores from outcomes rank actions?
 
 A cloned policy, whose weights stay as they are, plays training levels. Every scorer learns from the same episodes. Its
-scores of held-out levels are then turned into step credit, which is held against the moves that the steps really
-gained. A scorer is a row of `SCORERS` and a part of the study. The folder `learning` holds the clone.
+scores of held-out levels become step credit, which is compared with the exact gains of the steps in moves. A scorer is
+a row of `SCORERS` and a part of the study. The folder `learning` holds the clone.
 """
 
 from __future__ import annotations
@@ -302,16 +302,16 @@ def make_config(
 
 def configure(
     quick: Annotated[bool, option("Two small iterations, a minute; for CI.", "--quick")] = False,
-    only: Annotated[str | None, option(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
+    only: Annotated[str | None, option(f"Scorers, separated by commas: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
         Path | None, option("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone.")
     ] = None,
-    seed: Annotated[int, option("Of episodes, mini-batches and intervals.", min=0)] = 0,
+    seed: Annotated[int, option("Seed of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:
-    """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
+    """Train step scorers for a fixed policy, and measure how well they rank actions in Sokoban.
 
     All learn from the same episodes. On held-out levels their scores become step credit, which is compared with the
-    moves that the steps gained.
+    exact gains of the steps.
     """
     names = [name.strip() for name in only.split(",") if name.strip()] if only else ()
     return make_config(policy, names, sizes=QUICK if quick else FULL, seed=seed)
@@ -357,7 +357,7 @@ def page(found: ScorersResults) -> Page:
         f"Measured on {sizes.levels} held-out levels x {sizes.episodes} episodes in groups of {sizes.group_size}: "
         f"{held_out.steps} steps, {100 * held_out.success:.1f} % of episodes solved, {100 * held_out.comparable:.0f} % "
         "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
-        "change over a step, where the outcome stands behind the last; the others are credit as they are."
+        "change over a step, with the outcome after the last one; other scores are credit themselves."
     )
     beside = {result.name: [result.name, f"({result.kind})"] + [""] * len(result.points) for result in found.results}
     rows = ruled(
@@ -370,18 +370,17 @@ def page(found: ScorersResults) -> Page:
         "rank": EXPLAINED["within"][1],
         "same": EXPLAINED["same"][1],
         "overall": EXPLAINED["overall"][1],
-        "graph": "rank correlation within states of credit with GraphGPO's, where GraphGPO gives credit: it can be "
-        "measured where no distance is known.",
-        "pairs": "share of pairs of a won and a lost episode of a group whose sums of scores are in that order.",
-        "centred": "the same where every score is less the group's mean: nothing is gained by being short.",
-        "loss": "as the scorer reports it, mean over the iterations since the line before.",
-        "cost": "processor time of scores and update, in updates of the policy on the same batch.",
+        "graph": "rank correlation within states of credit with GraphGPO's, on the steps that GraphGPO credits.",
+        "pairs": "share of pairs of a won and a lost episode of a group in which the won one has the higher score.",
+        "centred": "the same with scores minus the group's mean, so that short episodes have no advantage.",
+        "loss": "the scorer's training loss, mean over the iterations since the row above.",
+        "cost": "processor time of scores and update, in policy updates on the same batch.",
     }
     return Page(
         "Do learned step scores rank actions?",
-        "Step scores learned beside a policy whose weights stay as they are, held against the moves that the steps of "
-        "held-out Sokoban levels really gained.",
-        [Table("Scores learned beside a fixed policy", HEADS, rows, caption, explained)],
+        "Step scores learned for a policy with fixed weights, compared with the exact gains of steps on held-out "
+        "Sokoban levels.",
+        [Table("Scores learned for a fixed policy", HEADS, rows, caption, explained)],
         chips=[
             ("policy", config.policy or "a clone"),
             ("iterations", ", ".join(map(str, config.sizes.iterations))),
