@@ -1,7 +1,7 @@
-"""Check that a finished benchmark left what learning leaves behind, whatever it solved: `check runs/quick`.
+"""Check the files of a finished benchmark, whatever its success: `check runs/quick`.
 
 The clone must predict the expert better than before, every method must have moved the clone's weights by finite
-gradients, logs must be complete, and the pictures and the page must hold what the results say.
+gradients, logs must be complete, and pictures and page must agree with the results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PER_TOKEN = ("kl", "approx_kl", "clip_fraction", "entropy")
 
 
 def check_artefacts(folder: Path) -> Iterator[str]:
-    """Check the folder of a finished benchmark, and yield one line per thing that was found in order."""
+    """Check the folder of a finished benchmark, and yield one line per thing that is in order."""
     found = STUDY.load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
     picture = folder / "curves.png"

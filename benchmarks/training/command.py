@@ -36,18 +36,18 @@ def learning(
     ] = DEFAULT_METHODS,
     seeds: options.Seeds = "0",
     model: options.Model = "tiny",
-    lora: Annotated[int, of(WHAT, "Rank of an adapter that is trained; 0: all weights. Clones are whole.", min=0)] = 0,
+    lora: Annotated[int, of(WHAT, "Rank of the adapter; 0: all weights. Clones train all weights.", min=0)] = 0,
     download: options.Download = False,
     quick: options.Quick = False,
     steps: options.Steps = None,
     groups: options.Groups = None,
     group_size: options.GroupSize = None,
     clone_tasks: Annotated[int | None, of(SIZES, "Expert episodes of the warm start; 0: none.", min=0)] = None,
-    clone_epochs: Annotated[int | None, of(SIZES, "Passes over them.", min=1)] = None,
+    clone_epochs: Annotated[int | None, of(SIZES, "Epochs over them.", min=1)] = None,
     clone_rate: Annotated[float | None, of(SIZES, "Learning rate of cloning; random weights need 3e-3.", min=0)] = None,
-    eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks of the table.", min=2)] = None,
+    eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks.", min=2)] = None,
     validation_tasks: options.ValidationTasks = None,
-    validation_every: Annotated[int | None, of(SIZES, "Iterations between points of the curve.", min=1)] = None,
+    validation_every: Annotated[int | None, of(SIZES, "Iterations between validations.", min=1)] = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     jobs: options.Jobs = None,
@@ -56,9 +56,8 @@ def learning(
 ) -> None:
     """Train policies with each credit method and compare them on held-out tasks.
 
-    An expert is cloned, the clone is trained with every method, and all are tested on tasks that none has seen.
-    Prints one table and writes results.json, curves.png and a self-contained
-    report.html. Ctrl-C and the same command again: it goes on where it was.
+    An expert is cloned, every method trains the clone, and all policies are tested on held-out tasks. Prints one table
+    and writes results.json, curves.png and a self-contained report.html. The same command continues after Ctrl-C.
     """
     if context.invoked_subcommand is not None:
         return
@@ -103,13 +102,13 @@ def _learn(config: Any, folder: Path, processes: int | None, source: Any) -> Non
 
 
 def _check_envs(config: Any) -> None:
-    """Refuse an environment without an expert, or a method that asks what it does not know, before any training."""
+    """Refuse an environment without an expert, or a method that needs more than it has, before any training."""
     from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
     from baselines.runs.stack import make_envs
 
-    why = "this benchmark plays at random and by an expert beside the methods (train and head-to-head do not)"
+    why = "this benchmark also plays a random policy and an expert (train and head-to-head do not)"
     options.check_infos(config.env, "admissible_actions", "expert_action", why=why)
     for method in map(method_of, config.methods):
         try:
@@ -137,7 +136,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder with a results.js
 
 
 def check(folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")]) -> None:
-    """Check that a finished benchmark left all that learning leaves behind (for CI)."""
+    """Check that the files of a finished benchmark are complete (for CI)."""
     from benchmarks.training.artefacts import check_artefacts
 
     if not folder.is_dir():
@@ -179,21 +178,21 @@ def train(
             autocompletion=options.method_names,
         ),
     ] = "grpo",
-    paper: Annotated[bool, of(WHAT, "Settings as the method's paper prints them.", "--paper")] = False,
-    script: Annotated[bool, of(WHAT, "As the authors' run script has them, where it differs.", "--script")] = False,
-    seed: Annotated[int, of(WHAT, "Of everything that is drawn.", min=0)] = 0,
+    paper: Annotated[bool, of(WHAT, "Use the settings that the method's paper prints.", "--paper")] = False,
+    script: Annotated[bool, of(WHAT, "Use the authors' run script where it differs.", "--script")] = False,
+    seed: Annotated[int, of(WHAT, "Seed of all random numbers.", min=0)] = 0,
     quick: options.Quick = False,
     history: options.History = None,
     transcript: options.Transcript = False,
     truncate: Annotated[str | None, of(SIZES, "Prompts that do not fit: raise, left (cut) or end-episode.")] = None,
     iterations: Annotated[
-        int | None, of(_LEARNING, "Rollouts and updates; more lengthen a run.", "--iterations", "--steps", min=1)
+        int | None, of(_LEARNING, "Iterations; a larger number extends a run.", "--iterations", "--steps", min=1)
     ] = None,
     groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
-    learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
-    precision: Annotated[str | None, of(_LEARNING, "Of computing, bf16 or fp32; weights are fp32.")] = None,
-    lora: Annotated[int | None, of(_LEARNING, "Rank of an adapter; 0: all. Default: the paper's.", min=0)] = None,
+    learning_rate: Annotated[float | None, of(_LEARNING, "AdamW's. Default: the environment's.", min=0)] = None,
+    precision: Annotated[str | None, of(_LEARNING, "Precision of computing, bf16 or fp32; weights are fp32.")] = None,
+    lora: Annotated[int | None, of(_LEARNING, "Rank of the adapter; 0: none. Default: the paper's.", min=0)] = None,
     change: Annotated[
         list[str] | None,
         of(
@@ -203,42 +202,42 @@ def train(
             "--set",
         ),
     ] = None,
-    pass_tokens: Annotated[int | None, of(_MEMORY, "Tokens of a pass. Default: by device.", min=1)] = None,
+    pass_tokens: Annotated[int | None, of(_MEMORY, "Tokens per pass. Default: by device.", min=1)] = None,
     recompute: Annotated[
-        bool | None, of(_MEMORY, "Compute activations again in the backward pass.", "--recompute/--no-recompute")
+        bool | None, of(_MEMORY, "Recompute activations in the backward pass.", "--recompute/--no-recompute")
     ] = None,
-    plan: Annotated[bool, of(_MEMORY, "Print memory, tokens and hours, and end.", "--plan")] = False,
-    card: Annotated[str | None, of(_MEMORY, "With --plan: the card, h100, a100, l40s or rtx4090.")] = None,
+    plan: Annotated[bool, of(_MEMORY, "Print memory, tokens and hours, and exit.", "--plan")] = False,
+    card: Annotated[str | None, of(_MEMORY, "With --plan: the GPU, h100, a100, l40s or rtx4090.")] = None,
     clone: Annotated[
         str | None,
         of(
             _WARM,
-            "Expert episodes that are imitated first, or a file of episodes (JSON lines with messages). Default: the "
+            "Expert episodes to imitate first, or a file of episodes (JSON lines with messages). Default: the "
             "environment's for tiny, 0 for other models and with --paper or --from.",
         ),
     ] = None,
     start: Annotated[
-        Path | None, of(_WARM, "Begin with an earlier run's policy: its folder, or a model of it.", "--from")
+        Path | None, of(_WARM, "Start from the policy of an earlier run: its folder, or one of its models.", "--from")
     ] = None,
-    validation_tasks: Annotated[int | None, of(_EVALUATION, "Tasks of the learning curve.", min=2)] = None,
-    validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between points of it.", min=1)] = None,
-    test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks that the final policy plays, greedily.", min=0)] = 0,
+    validation_tasks: Annotated[int | None, of(_EVALUATION, "Validation tasks.", min=2)] = None,
+    validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between validations.", min=1)] = None,
+    test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks for the final policy, played greedily.", min=0)] = 0,
     tracker: Annotated[
         str, of(_TRACKING, "tensorboard, wandb, trackio, several with commas, or none.")
     ] = "tensorboard",
-    project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
+    project: Annotated[str, of(_TRACKING, "Project of wandb and trackio.")] = "stepcredit",
     push: Annotated[str | None, of(_TRACKING, "Upload final/ to this private repository of your hub login.")] = None,
     out: options.Out = None,
-    engine: Annotated[str, of(WHERE, "Who writes replies: loop (the model), vllm, vllm:sleep, server:URL.")] = "loop",
-    lanes: Annotated[int, of(WHERE, "Parts of the episodes that do not wait for each other's replies.", min=1)] = 1,
-    attention: Annotated[str | None, of(WHERE, "Attention of transformers. Default: by device.")] = None,
-    only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
+    engine: Annotated[str, of(WHERE, "Generates replies: loop (the model), vllm, vllm:sleep, server:URL.")] = "loop",
+    lanes: Annotated[int, of(WHERE, "Lanes of episodes that do not wait for each other's replies.", min=1)] = 1,
+    attention: Annotated[str | None, of(WHERE, "Attention implementation of transformers. Default: by device.")] = None,
+    only_print: Annotated[bool, of(WHERE, "Print the settings and exit.", "--print")] = False,
 ) -> None:
     """Train a policy by one method; `from baselines import train` is the same in Python.
 
-    Prints a plan of memory and time first. Leaves log, samples, checkpoints, the final model with its card, and a page
-    that follows the run. With --paper it says before it starts what differs from the paper. Ctrl-C and the
-    same command again: it goes on where it was.
+    Prints a plan of memory and time first. Writes a log, samples, checkpoints, the final model with its card, and a
+    page that is updated during the run. With --paper it first lists differences from the paper. The same command
+    continues after Ctrl-C.
     """
     for word in change or ():
         if "=" not in word:

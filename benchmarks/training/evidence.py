@@ -1,7 +1,7 @@
-"""What a head to head has settled: paired differences over seeds, verdicts, the seeds that power asks for, the horizon.
+"""Evidence of a head to head: paired differences over seeds, verdicts, the seeds needed for power, the horizon.
 
-Primary measures, named before anything is run: success of sampled play on the test tasks at the end, and the area under
-the validation curve of sampled play by tokens. Each method is compared with tuned GRPO by a paired t test over seeds, p
+Primary measures, fixed before any run: success of sampled play on the test tasks at the end, and the area under the
+validation curve of sampled play by tokens. Each method is compared with tuned GRPO by a paired t test over seeds, p
 values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks that
 `--until settled` may take.
 """
@@ -171,7 +171,7 @@ def rows(study: Trainings) -> list[list[str]]:
 
 
 def reported(study: Trainings) -> dict[str, str]:
-    """Return the 14 things that belong to a result, each with what this study says; see docs/results/reporting.md."""
+    """Return the 14 facts of a published result, for this study; see docs/results/reporting.md."""
     config = study.config
     learning, training = config.learning, config.learning.training
     finals = [record for method in study.methods for record in study.of(method, FINAL)]
@@ -191,7 +191,7 @@ def reported(study: Trainings) -> dict[str, str]:
         "tokens": f"{config.token_budget:,} reply tokens a run",
         "processor time": f"{hours:.1f} hours of training, search included",
         "settings tried": "; ".join(f"{method} {count}" for method, count in tried.items()),
-        "how chosen": "nothing was searched: all methods have the environment's settings" if not config.settings else
+        "how chosen": "no search: all methods have the environment's settings" if not config.settings else
                        f"by the last {config.judged_points} validations, sampled and greedy, of {config.search_runs} "
                        f"seeds from {config.search_seed}; ties: the lowest rate",
         "variance": "standard deviation over seeds of success at the end, points: "
@@ -211,7 +211,7 @@ def reported(study: Trainings) -> dict[str, str]:
 
 
 def length_of(study: Trainings) -> int:
-    """Return the rooms that the tasks of a study have, where it is about nothing else; 0: it is another study."""
+    """Return the number of rooms of a study about length; 0: it is another study."""
     options = study.config.learning.setup.options
     return int(options["length"]) if options.keys() == {"length"} and study.config.learning.model == TINY else 0
 

@@ -1,14 +1,14 @@
-"""`head-to-head`: which credit method reaches most with the same number of generated tokens?
+"""`head-to-head`: which credit method reaches the highest success with the same number of generated tokens?
 
 For each method the same number of settings, drawn from its declared space, is trained once; the one that validates best
 is trained with fresh seeds, and these play the test tasks once. All methods of a seed begin with the same clone. A
 folder holds, per environment,
 
-    sokoban.json              every record so far, from which table, pictures and page are made
-    sokoban/config.json       what was asked; another configuration needs another folder
-    sokoban/data_source.json  which tasks are played, see `baselines.runs.data_source`
-    sokoban/records/          one record per finished run: the same command goes on with the others
-    sokoban/<run>/            clones, and checkpoints of the run at hand
+    sokoban.json              all finished records, the source of tables, pictures and page
+    sokoban/config.json       the configuration; another one needs another folder
+    sokoban/data_source.json  the tasks, see `baselines.runs.data_source`
+    sokoban/records/          one record per finished run: the same command continues with the others
+    sokoban/<run>/            clones, and checkpoints of the current run
     sokoban/report.html       tables and curves; report.md: the same as Markdown
 """
 
@@ -270,8 +270,8 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
 def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float, console: Console) -> Trainings:
     """Run more and more seeds until every comparison with tuned GRPO is settled, or a budget of time is spent.
 
-    A comparison is settled at a level that is shared by all looks, so that looking several times does not make a
-    difference out of chance; see `benchmarks.training.evidence`.
+    A comparison is settled at a level that is shared by all looks, so that several looks do not raise the chance of a
+    false result; see `benchmarks.training.evidence`.
     """
     if REFERENCE not in plan.methods:
         raise typer.BadParameter(f"expected {REFERENCE} among the methods, got {plan.methods}", param_hint="--methods")
@@ -293,7 +293,7 @@ def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float
 
 
 def _differences(study: Trainings, plan: Plan) -> str:
-    """Name what the configuration of a study has otherwise than a plan; "" where it is the plan's."""
+    """Return the settings in which a study differs from a plan; "": none."""
     there, asked = encode(study.config), encode(plan.config)
     names = [name for name in asked if name != "learning" and there[name] != asked[name]]
     inside = [name for name in asked["learning"] if there["learning"][name] != asked["learning"][name]]
@@ -301,7 +301,7 @@ def _differences(study: Trainings, plan: Plan) -> str:
 
 
 def _unpack(study: Trainings, plan: Plan, folder: Path) -> None:
-    """Let records of a study that was begun elsewhere count as finished runs, but for those with another setting."""
+    """Take over the records of a study that began elsewhere as finished runs, except those with another setting."""
     for record in study.records:
         job = Job(record.stage, record.seed, record.method)
         if record.stage == SEARCH and record.setting:
@@ -368,29 +368,29 @@ def head_to_head(
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None, of(SIZES, f"Tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
+        int | None, of(SIZES, f"Settings tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
     ] = None,
-    beside: Annotated[str | None, of(WHAT, "Further splits that are played, separated by commas.")] = None,
+    beside: Annotated[str | None, of(WHAT, "Further splits to play, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
-    search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
-    draw_seed: Annotated[int, of(WHAT, "By which settings are drawn.", min=0)] = 0,
+    search_runs: Annotated[int, of(SIZES, "Seeds per setting of the search.", min=1)] = 1,
+    draw_seed: Annotated[int, of(WHAT, "Seed of the drawn settings.", min=0)] = 0,
     until: Annotated[
         str | None,
         of(
             SIZES,
-            f"settled: go on after {', '.join(map(str, evidence.LOOKS))} seeds, from the first of --seeds, "
+            f"settled: add seeds from the first of --seeds, with looks after {', '.join(map(str, evidence.LOOKS))}, "
             "until every comparison with GRPO is settled or --hours are spent.",
         ),
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
     rebuilt: Annotated[list[Path] | None, of(WHERE, "Train nothing: read these folders.", "--from")] = None,
-    pages: Annotated[Path | None, of(WHERE, "Write into Markdown pages of this folder, between marks.")] = None,
+    pages: Annotated[Path | None, of(WHERE, "Also write into Markdown pages of this folder, between marks.")] = None,
     privileged: Annotated[
         bool,
         of(
             WHAT,
-            "Clones read contexts; the methods of privileged contexts are trained with right, wrong and other tasks' "
-            "ones, nothing is searched. Methods are then settings, such as 'grpo learning_rate=0.0008'.",
+            "Train the methods of privileged contexts with the right, the wrong and another task's context. Clones "
+            "read contexts, nothing is searched, and --methods are settings, such as 'grpo learning_rate=0.0008'.",
             "--privileged",
         ),
     ] = False,
@@ -398,10 +398,10 @@ def head_to_head(
     jobs: options.Jobs = None,
     out: options.Out = None,
 ) -> None:
-    """Train every method with the same number of generated tokens and the same search, and compare on test tasks.
+    """Train every method with the same token budget and the same search, and compare them on test tasks.
 
-    Prints the tables against tuned GRPO, and writes ENV.json with every record, and a page into ENV.
-    Ctrl-C and the same command again: finished runs are kept.
+    Prints the tables against tuned GRPO, and writes ENV.json with every record, and a page into ENV. The same command
+    continues after Ctrl-C with the missing runs.
     """
     console = Console()
     if until not in (None, "settled"):

@@ -1,4 +1,4 @@
-"""What a head to head shows: its tables, and the Markdown and pictures that are made of its records."""
+"""Page of a head to head: its tables, Markdown and pictures, made from its records."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ OUTCOMES = (
 PARTS = (*STAGES, "scorer")
 COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *DOSE)
 COST_CAPTION = (
-    "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
-    "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
-    "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
-    "of credit and update. "
+    "Means over seeds. Tokens: all reply tokens of a run's rollouts, including continuations and replaced groups; a "
+    "run ends with the iteration that reaches the budget. Processor seconds: training, without cloning and validation. "
+    "Shares of a run's time in percent; that of the scorer (a critic or reward model) is part of credit and update. "
     "Dose, means over seeds. Effective steps: sum over iterations of (sum |A|)^2 / sum A^2, A the credit of a step. "
     "Decisions: share of steps in states where one admissible action is optimal and another is not, in sampled play of "
-    "the trained policy. A dash: not recorded, or the environment does not know."
+    "the trained policy. A dash: not recorded, or unknown in this environment."
 )
-#: What intervals of success and its differences speak of, see `paired_comparison`.
+#: What intervals of success and its differences cover, see `paired_comparison`.
 INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
 
 
@@ -73,7 +72,7 @@ def outcomes(study: Trainings) -> list[list[str]]:
 
 
 def less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
-    """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
+    """Success of runs minus that of others with the same seeds; with one seed the interval is for new tasks."""
     less = evidence.paired(records, others, lambda record: evidence.end(record, mode))
     if len(less) > 1:
         return points(paired_t(less)[0])
@@ -103,7 +102,7 @@ def costs(study: Trainings) -> list[list[str]]:
 
 
 def dose_cells(doses: Sequence[dict[str, float]]) -> list[str]:
-    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run does not say."""
+    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run has no record."""
     shown = []
     for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
         known = [dose[name] for dose in doses if name in dose]
@@ -124,7 +123,7 @@ def searched(study: Trainings) -> list[Sequence[Cell] | None]:
 
 
 def page(study: Trainings) -> Page:
-    """Return all of a study: what was run, outcomes, verdicts, costs, the search, curves, and how it was measured."""
+    """Return the page of a study: runs, outcomes, verdicts, costs, the search, curves, and how it was measured."""
     config, learning = study.config, study.config.learning
     if learning.setup.clone_contexts:
         return informed.page(study)
@@ -135,8 +134,8 @@ def page(study: Trainings) -> Page:
             "in percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one "
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
-        Table("what is settled against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
-        Table("what it took", COSTS, costs(study), COST_CAPTION),
+        Table("verdicts against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
+        Table("cost and dose", COSTS, costs(study), COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
         heads = ("method", "setting", "sampled %", "greedy %", "chosen")
@@ -190,7 +189,7 @@ def _page_of(pages: Path, name: str) -> Path:
 
 
 def _joined(study: Trainings) -> Table:
-    """Return outcomes and verdicts as one table; sampled success less GRPO's is the verdicts' "end - grpo"."""
+    """Return outcomes and verdicts as one table; sampled success minus GRPO's is the verdicts' "end - grpo"."""
     twice = OUTCOMES.index("sampled - grpo")
     found = {row[0]: row[2:] for row in evidence.rows(study)}
     missing = [NONE] * (len(evidence.HEADS) - 2)
@@ -215,7 +214,7 @@ def _conditions(study: Trainings) -> str:
     text = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
         f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
-        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
+        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones learn from "
         f"{learning.clone_tasks} expert episodes, at most {epochs}. "
     )
     if config.settings:
@@ -224,9 +223,9 @@ def _conditions(study: Trainings) -> str:
             f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
         )
     else:
-        text += f"Nothing was searched: all methods have the learning rate {training['learning_rate']:g}."
+        text += f"No search: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
-        text += f" The tasks are those of others, with the fingerprint {learning.data}."
+        text += f" The tasks are external data with the fingerprint {learning.data}."
     return text
 
 

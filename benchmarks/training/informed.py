@@ -1,7 +1,7 @@
 """`head-to-head --privileged`: what the methods of privileged contexts gain over their wrong twins.
 
-The clones have learned to follow what stands in front of their prompts. Every method is trained with the right context,
-its wrong twin and the context of another task, all else equal; `section` compares them.
+The clones have learned to use a context before their prompts. Every method is trained with the right context, its wrong
+twin and the context of another task, all else equal; `section` compares them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CAPTION = (
     "Area: mean success of sampled play on the validation tasks over the tokens of a run, percent; at the end: on the "
     "test tasks. Differences in percentage points with 95 % intervals of a paired t test over seeds. Verdict: of right "
     "against wrong, by the area; p adjusted after Holm for all methods and contexts, settled where it is below 0.01 "
-    "with at least 4 seeds, indicated below 0.05, else open. Teacher: replies that the informed policy read, for each "
+    "with at least 4 seeds, indicated below 0.05, else open. Teacher: replies that the informed policy scored, per "
     "reply of the run. Entropy: nats per token, in the first and in the last fifth of a run."
 )
 
@@ -102,7 +102,7 @@ def _entropy(records: Iterable[Record]) -> str:
 
 
 def _rates(study: Trainings) -> str:
-    """Say the learning rate of most recipes, and those of the others."""
+    """Return the learning rate of most recipes and those of the others, in words."""
     asked = [record.setting for record in study.records if record.setting]
     rates = {setting.recipe: setting.training["learning_rate"] for setting in asked}
     common = statistics.mode(rates.values())
@@ -111,7 +111,7 @@ def _rates(study: Trainings) -> str:
 
 
 def page(study: Trainings) -> Page:
-    """Return a row for each method and context, how entropy and episodes went, and what columns mean."""
+    """Return a row for each method and context, the course of entropy and episodes, and explanations of the columns."""
     said, value, lines = verdicts(study), evidence.measures(study)["area"], []
     for method, context in [*((label.split(" ")[0], NONE) for label in REFERENCES), *PAIRS]:
         twins = [] if context == NONE else [named(method, context, control) for control in CONTROLS]
@@ -137,8 +137,8 @@ def page(study: Trainings) -> Page:
     )  # fmt: skip
     lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
-        f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. "
-        f"Nothing was searched: {_rates(study)}; groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. No search: {_rates(study)}; "
+        "groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
     return Page(study.config.name, lead, [Table("privileged contexts", heads, lines, _CAPTION)])
 

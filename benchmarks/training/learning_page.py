@@ -1,4 +1,4 @@
-"""What the default benchmark shows: tables and curves, and in the browser episodes and state graphs to look through."""
+"""Page of the default benchmark: tables and curves, and in the browser also episodes and state graphs."""
 
 from __future__ import annotations
 
@@ -56,16 +56,15 @@ def caption(results: Results) -> str:
     config = results.config
     several = len(config.seeds) > 1
     called = settings_of(config.env).return_name.capitalize()
-    over = "tasks and seeds" if several else "tasks (one seed: the spread between trainings is not in them)"
+    over = "tasks and seeds" if several else "tasks (one seed: without the spread between trainings)"
     limit = " Models write admissible commands only, and are trained under that restriction."
     return (
-        f"{config.eval_tasks} held-out test tasks, {len(config.seeds)} training seed{'s' if several else ''}. "
-        f"Success in %, with 95 % intervals over {over}; difference to the clone in percentage points of greedy "
-        f"success, paired task by task{' and seed by seed' if several else ''}. "
-        f"Sampled play at temperature {config.temperature:g}. "
-        f"{called}, steps and refused actions are those of greedy play (random: of its only play). "
-        "Training is wall time, warm start included; runs side by side slow each other down."
-        f"{limit if config.setup.policy.get('admissible') else ''}"
+        f"{config.eval_tasks} held-out test tasks, {len(config.seeds)} training seed{'s' if several else ''}. Success "
+        f"in %, with 95 % intervals over {over}; difference to the clone in percentage points of greedy success, "
+        f"paired task by task{' and seed by seed' if several else ''}. Sampled play at temperature "
+        f"{config.temperature:g}. {called}, steps and refused actions are measured in greedy play (random policy: "
+        "sampled play). Training is wall time, warm start included; parallel runs slow each other "
+        f"down.{limit if config.setup.policy.get('admissible') else ''}"
     )
 
 
@@ -113,7 +112,7 @@ def curve_series(results: Results, mode: str) -> list[dict[str, Any]]:
 
 
 def band_words(results: Results) -> str:
-    """What the bands are."""
+    """Return the meaning of the bands."""
     seeds, count = len(results.config.seeds), results.config.validation_tasks
     if seeds == 1:
         return f"one seed; band: 95 % Wilson interval over {count} validation tasks"
@@ -176,13 +175,13 @@ def page(results: Results) -> Page:
     smoke = ""
     if config.steps <= settings_of(config.env).played_by(config.model).quick.steps:
         smoke = (
-            f"A smoke test: {config.steps} iterations show that everything works, not which method is better, nor "
-            "whether training improves on the clone. For a result leave --quick and --steps out."
+            f"A smoke test: {config.steps} iterations show that everything works. They do not show which method is "
+            "better, nor whether training improves on the clone. For a result leave out --quick and --steps."
         )
     differing = Table(
         "Settings", ["setting", "here", "default"], settings,
-        "What differs from the defaults of TrainerConfig; on top of these come a method's own settings, see "
-        "baselines.recipes.", aside=True,
+        "Differences from the defaults of TrainerConfig, without a method's own settings, see baselines.recipes.",
+        aside=True,
     )  # fmt: skip
     return Page(
         f"Step-level credit on {config.env}",

@@ -48,16 +48,16 @@ Model = Annotated[
         "language model: its folder, or its name on the hub, such as Qwen/Qwen3-0.6B.",
     ),
 ]
-Download = Annotated[bool, of(WHAT, "Fetch a model from the hub that the local cache does not hold.", "--download")]
+Download = Annotated[bool, of(WHAT, "Download a model that is not in the local cache from the hub.", "--download")]
 Seeds = Annotated[str, of(WHAT, "Training seeds: 0,1,2 or 0-2.")]
-Quick = Annotated[bool, of(SIZES, "Everything small, for CI. Sizes given besides it still count.", "--quick")]
+Quick = Annotated[bool, of(SIZES, "Small sizes, for CI. Sizes given as options still apply.", "--quick")]
 Steps = Annotated[int | None, of(SIZES, "Reinforcement-learning iterations per run.", min=1)]
 Groups = Annotated[int | None, of(SIZES, "Tasks per iteration.", min=1)]
 GroupSize = Annotated[int | None, of(SIZES, "Episodes per task.", min=2)]
-ValidationTasks = Annotated[int | None, of(SIZES, "Tasks of the learning curve.", min=2)]
+ValidationTasks = Annotated[int | None, of(SIZES, "Validation tasks.", min=2)]
 History = Annotated[int | None, of(SIZES, "Earlier steps in the prompt. Default: by environment and model.", min=0)]
-Transcript = Annotated[bool, of(SIZES, "Prompts are the whole conversation of an episode.", "--transcript")]
-FinalSeeds = Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")]
+Transcript = Annotated[bool, of(SIZES, "Prompts contain the whole conversation of an episode.", "--transcript")]
+FinalSeeds = Annotated[str | None, of(WHAT, "Seeds of the final runs. Default: 0-2; quick: 0.")]
 Tokens = Annotated[int | None, of(SIZES, "Reply tokens of a run. Default: the environment's or the study's.", min=1)]
 Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: the number of cores.", min=1)]
 Out = Annotated[Path | None, of(WHERE, "Folder of the results; the same command in it continues.")]
@@ -69,7 +69,7 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[bool, option("Print the version and end.", "--version", is_eager=True, callback=_print_version)]
+Version = Annotated[bool, option("Print the version and exit.", "--version", is_eager=True, callback=_print_version)]
 
 
 def method_names() -> list[str]:
@@ -127,7 +127,7 @@ def named_methods(values: str, *, imitation: bool = False) -> list[str]:
                 )
         elif method.scored is not None and method.scorer is None:
             raise typer.BadParameter(
-                f"{method.name} wants a scorer that only code can give: baselines.trainer.Trainer(..., scorer=...)",
+                f"{method.name} needs a scorer that only code can pass: baselines.trainer.Trainer(..., scorer=...)",
                 param_hint="--methods",
             )
     names = [method.name for method in found]
@@ -209,7 +209,7 @@ def processes(jobs: int | None, quick: bool) -> int:
 def nothing_trained(quick: bool, *given: Any) -> None:
     """Refuse what says how to train beside --from."""
     if quick or any(each is not None for each in given):
-        raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
+        raise typer.BadParameter("nothing is trained: leave out the options of training", param_hint="--from")
 
 
 @contextlib.contextmanager
@@ -218,7 +218,7 @@ def finished_runs_kept(quick: bool) -> Iterator[None]:
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         yield
     if quick:
-        say(None, "A smoke test: that everything works, not which method is better.", "yellow")
+        say(None, "A smoke test: it shows that everything works, not which method is better.", "yellow")
 
 
 _TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")

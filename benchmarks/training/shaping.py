@@ -1,4 +1,4 @@
-"""`study shaping`: does the graph of earlier episodes help a learner that knows nothing of it?
+"""`study shaping`: does the graph of earlier episodes help a learner that does not see it?
 
 Stable-Baselines3's PPO is trained on fixed Sokoban levels under three rewards, everything else equal; greedy play is
 evaluated on these and on held-out levels. A training is a part of the study.
@@ -37,7 +37,7 @@ QUICK = SB3Config(
 
 @dataclass(frozen=True)
 class ShapingConfig:
-    """What was asked for: every reward is trained once per seed."""
+    """The options of the command: every reward is trained once per seed."""
 
     rewards: list[Reward]
     seeds: list[int]
@@ -67,13 +67,13 @@ class ShapingResults(Found):
 def configure(
     quick: Annotated[bool, option("Four easy levels, seeds 0-1, half a minute; for CI.", "--quick")] = False,
     seeds: Annotated[str | None, option("Training seeds: 0,1,2 or 0-2. Default: 0-4, with --quick 0-1.")] = None,
-    gae_lambda: Annotated[float | None, option("Near 1 shaping cancels out. Default: 0.8.", min=0.0, max=1.0)] = None,
+    gae_lambda: Annotated[float | None, option("Near 1, shaping cancels out. Default: 0.8.", min=0.0, max=1.0)] = None,
 ) -> ShapingConfig:
     """Train Stable-Baselines3's PPO with and without shaping by the graph of earlier episodes.
 
     Levels, seeds and all settings are the same; only the reward differs: 1 for success, the same shaped, and the
-    environment's own. Prints one table and writes shaping.json, shaping.png and a self-contained
-    report.html. Ctrl-C and the same command again: finished trainings are kept.
+    environment's own. Prints one table and writes shaping.json, shaping.png and a self-contained report.html. The same
+    command continues after Ctrl-C with the missing trainings.
     """
     training = QUICK if quick else FULL
     if gae_lambda is not None:
@@ -95,7 +95,7 @@ def run_training(config: ShapingConfig, part: str, context: None, progress: Prog
 def compared(results: ShapingResults, reward: str) -> list[Cell]:
     """Return greedy success at the end on training and held-out levels, each with the difference to the first reward.
 
-    Differences are paired; the mean seconds of a training stand behind.
+    Differences are paired; the last cell has the mean seconds of a training.
     """
     first, ends, shown = results.config.rewards[0], [run.points[-1] for run in results.of(reward)], list[Cell]()
     for kind in ("training", "held_out"):

@@ -78,8 +78,8 @@ class PaperStudy:
         ) -> None:
             """QUESTION.
 
-            Prints the table, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
-            kept, and studies share their runs.
+            Prints the table, and writes NAME.json and a page. The same command continues after Ctrl-C; studies share
+            their runs.
             """
             console, place = Console(), out or Path("runs") / ("studies-quick" if quick else "studies")
             with options.finished_runs_kept(quick):
@@ -230,15 +230,15 @@ STUDIES: dict[str, PaperStudy] = {
     study.name: study
     for study in (
         PaperStudy(
-            "rollout-budget", "What do more rollouts of a task, or of a whole training, bring?",
+            "rollout-budget", "What do more rollouts per task, or per run, gain?",
             (*_budgeted("grpo"), *_budgeted("graphgpo")), "reply tokens of a run", sizes=_SIZES,
         ),
         PaperStudy(
-            "group-size", "How many episodes should a group have, where the number of episodes is given?",
+            "group-size", "Which group size is best for a fixed number of episodes?",
             (*_sized("grpo"), *_sized("graphgpo")), "episodes of a group", sizes=_SIZES,
         ),
         PaperStudy(
-            "distance", "Is a state worth what its nearest success says, or what all successes say in the mean?",
+            "distance", "Should a state's value come from its nearest success or the mean of all successes?",
             (
                 Arm("rewardflow", "rewardflow", "nearest"),
                 Arm("rewardflow:aggregate=mean", "rewardflow", "mean", "rewardflow"),
@@ -251,7 +251,7 @@ STUDIES: dict[str, PaperStudy] = {
             sizes=_SIZES,
         ),
         PaperStudy(
-            "staleness", "What does training lose by episodes of older weights?",
+            "staleness", "What does training lose with episodes of older weights?",
             (*_aged("grpo"), *_aged("graphgpo")), "updates behind", "corridor", 3_000,
         ),
     )

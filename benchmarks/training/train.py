@@ -1,4 +1,4 @@
-"""`train`: one run with any model; what is shown while it runs, what it leaves, and its page."""
+"""`train`: one run with any model: its progress, its files and its page."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _FIGURES = (
 
 
 class _Live:
-    """Reckons the time that is left, and writes the page again while the run goes on.
+    """Estimates the remaining time, and updates the page during the run.
 
-    The first two iterations go by the plan, all others by the mean of those that were measured, validations included.
+    The first two iterations use the plan, all others the mean of the measured ones, validations included.
     """
 
     def __init__(self, settings: RunSettings, folder: Path, plan: Plan) -> None:
@@ -80,7 +80,7 @@ class _Live:
         missing = self._settings.training.iterations - trainer.iteration
         measured = len(self._done) > 2
         each = (self._done[-1] - self._done[0]) / (len(self._done) - 1) if measured else self._plan.seconds["total"]
-        return f"; {duration(missing * each)} left{'' if measured else ' (plan)'}" if missing > 0 else ""
+        return f"; {duration(missing * each)} remaining{'' if measured else ' (plan)'}" if missing > 0 else ""
 
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
         """Note an iteration, and write the page where that takes a small part of the time."""
@@ -105,7 +105,7 @@ def run_training(
     attention: str | None = None,
     test_tasks: int = 0,
 ) -> Path:
-    """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page."""
+    """Train, or continue an interrupted run of the same settings, and return the path of its page."""
     numbers = settings.training
     job = Job("method", numbers.seed, settings.config.methods[0])
     live = _Live(settings, folder, plan)
@@ -175,7 +175,7 @@ def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> 
     finished = int(rows[-1]["iteration"]) if rows else 0
     return Page(
         f"{config.methods[0]} on {config.env}",
-        "One training run: success, what the policy says, and where the time goes.",
+        "One training run: success, sampled replies, and shares of time.",
         [
             Table("Newest figures", ["", "newest"], [[each[0], _last(rows, *each[1:])] for each in _FIGURES]),
             _against(plan, rows),
