@@ -1,4 +1,4 @@
-"""What commands show: progress, tables, and one sentence where something goes wrong.
+"""Output of commands: progress, tables, and one sentence for an error.
 
 Names and texts from outside are shown as they are: rich reads no markup in them.
 """
@@ -37,9 +37,9 @@ Report = Callable[[Job, int, int, str], None]
 
 
 def stop(message: str, status: int) -> typer.Exit:
-    """Say why a command ends and return what to raise.
+    """Print why a command ends and return what to raise.
 
-    Status 2: asked wrongly (an unknown name, a folder with other results, a missing package); 1: failed while it ran;
+    Status 2: wrong usage (an unknown name, a folder with other results, a missing package); 1: failed while it ran;
     130: Ctrl-C.
     """
     from rich.console import Console
@@ -105,13 +105,13 @@ def say(console: Console | None, words: str, style: str = "") -> None:
 
 
 def save_figures(value: Any, path: Path | None) -> None:
-    """Write what a study found, if a file was asked for."""
+    """Write the results of a study, if a file is given."""
     if path is not None:
         write_json(value, path)
 
 
 def option(words: str, *names: str, **how: Any) -> Any:
-    """Return an option of a command: what its help says, how it is spelled, its limits."""
+    """Return an option of a command: its help, its spellings, its limits."""
     return typer.Option(*names, help=words, **how)
 
 
@@ -212,7 +212,7 @@ def shown(jobs: Sequence[Job], console: Console) -> Iterator[Report]:
 
 
 def lines(console: Console, clock: Callable[[], float] = time.monotonic) -> Report:
-    """Return a report that prints a job's first and last step, and others when the job was silent for a while."""
+    """Return a report that prints a job's first and last step, and others after a while without output."""
     printed: dict[Job, float] = {}
 
     def report(job: Job, done: int, total: int, words: str) -> None:

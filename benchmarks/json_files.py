@@ -26,11 +26,11 @@ _LONGEST = 80
 
 
 class ResultsError(foreign_text.DataError):
-    """Results are missing, damaged or of another version, or what a benchmark was asked for is not there."""
+    """Results are missing, damaged or of another version, or an input of a benchmark does not exist."""
 
 
 def check_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that is not known, and say which one was probably meant."""
+    """Refuse an unknown name, and suggest a similar one."""
     known = list(known)
     for name in names:
         if name not in known:
@@ -89,7 +89,7 @@ def created() -> str:
 
 
 def parse(kind: type[T], content: bytes, where: str, remedy: str) -> T:
-    """Return the dataclass that a JSON text holds; `where` it stands and the `remedy` are for messages."""
+    """Return the dataclass that a JSON text holds; `where` it is and the `remedy` are for messages."""
     import pydantic
 
     try:
@@ -136,7 +136,7 @@ def _dataclasses(kind: Any) -> Iterator[Any]:
 def claimed(folder: Path, config: Any) -> Iterator[None]:
     """Keep a folder for this process and one configuration, which is noted in it, while the block runs.
 
-    `LockedError` names another process, `OtherConfigurationError` what another configuration has otherwise.
+    `LockedError` names another process, `OtherConfigurationError` the differences of another configuration.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with disk_cache.locked(folder / ".lock", wait=False):

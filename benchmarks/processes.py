@@ -54,7 +54,7 @@ class JobFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Message:
-    """What a worker tells: a step of progress, the end of its job, or the traceback of a failure."""
+    """A worker's message: a step of progress, the end of its job, or the traceback of a failure."""
 
     job: Job
     done: int = 0
@@ -107,7 +107,7 @@ def run_jobs(
                     waiting.remove(job)
                     worker.give(job)
                 if not any(worker.job for worker in workers):
-                    raise JobFailedError(f"{waiting[0].name} can never start: what it waits for is not there")
+                    raise JobFailedError(f"{waiting[0].name} can never start: it waits for a missing job")
                 for message in _receive(messages):
                     if message.error:
                         raise JobFailedError(f"{message.job.name} failed:\n{message.error}")
@@ -172,7 +172,7 @@ def _work(task: bytes, inbox: Any, messages: Any) -> None:
 
 
 def end_with_parent() -> None:
-    """Let this process end with its parent: it is told to stop after the iteration at hand, and killed 3 s later."""
+    """Let this process end with its parent: it stops after the current iteration, and is killed 3 s later."""
     threading.Thread(target=_watch_parent, daemon=True).start()
 
 

@@ -47,9 +47,9 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
         (MS_seeds + MS_levels - MS_rest) / (S L),
 
     with Satterthwaite's degrees of freedom for the t interval (Searle, Casella, McCulloch 1992, chapter 4). Where the
-    sum is below the larger of MS_seeds and MS_levels, the larger one stands alone. With few seeds chance does that
-    often: where seeds happen to agree, the interval is for new levels alone, and too narrow for new seeds. With one
-    seed (or one level) only the others are drawn. Where the variance is 0 the interval is that of `even_difference`.
+    sum is below the larger of MS_seeds and MS_levels, only the larger one is used. With few seeds this happens often by
+    chance: if seeds happen to agree, the interval is for new levels only, and too narrow for new seeds. With one seed
+    (or one level) only the others are drawn. Where the variance is 0 the interval is that of `even_difference`.
 
     Args:
         first: scores (S, L) or (L,) within 0..1, for instance success as booleans, or success shares over repeats.

@@ -1,4 +1,4 @@
-"""What all studies share: a study is data, and this runs it, resumes it, writes it and makes its command.
+"""Studies: a study is data; this runs it, resumes it, writes its results and makes its command.
 
 A study has parts, each in a file of its own, so that the same command continues after Ctrl-C. Its folder then holds
 
@@ -148,7 +148,7 @@ class Study(Generic[C, R, F]):
         return json_files.load(self.results, path, version=self.version, check=self.check)
 
     def shown(self, found: F) -> Page:
-        """Return what the study shows, with what is said of every study."""
+        """Return the study's page, with the facts common to all studies."""
         page = self.page(found)
         about = [
             ("written", found.created),
@@ -166,7 +166,7 @@ class Study(Generic[C, R, F]):
         say(console, "\n".join(f"written: {path}" for path in files))
 
     def carry_out(self, config: C, folder: Path, processes: int | None = None, place: Path | None = None) -> None:
-        """Play and show, as a command does: it ends in a sentence where something goes wrong."""
+        """Run and print, as a command: an error ends it in a sentence."""
         console = Console()
         kept = f"Finished {self.part}s are kept: the same command continues."
         with explained(f"stopped; the same command continues with the next {self.part}", kept):
@@ -231,7 +231,7 @@ def work_off(
     console: Console,
     needs: Callable[[Job], Sequence[Job]] = lambda job: (),
 ) -> None:
-    """Do the jobs that are not finished, each as soon as those that it needs are; one process: in this one."""
+    """Do the unfinished jobs, each as soon as those that it needs are done; one process: in this one."""
     left = [job for job in jobs if not finished(job)]
     _say_done(len(jobs) - len(left), len(jobs), what, folder, console)
     needed = {job: needs(job) for job in left}  # asked for again and again while others run

@@ -35,17 +35,17 @@ from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"
 
-Samples = Annotated[int, option("Episodes of each task.", min=1)]
+Samples = Annotated[int, option("Episodes per task.", min=1)]
 Options = Annotated[
     list[str] | None, option("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2].")
 ]
-Steps = Annotated[int | None, option("Steps of the longest episode; for a split only.", min=1)]
-Count = Annotated[int | None, option("Only the first so many tasks, a fair sample.", "--tasks", min=1)]
+Steps = Annotated[int | None, option("Step limit of an episode; for a split only.", min=1)]
+Count = Annotated[int | None, option("Play only the first tasks, a fair sample.", "--tasks", min=1)]
 Temperature = Annotated[float, option("Temperature of a model; 0 is greedy.", min=0)]
-MaxTokens = Annotated[int, option("Longest reply of an endpoint.", min=1)]
+MaxTokens = Annotated[int, option("Maximum tokens of an endpoint's reply.", min=1)]
 Seed = Annotated[int, option("Seed of episodes and draws.", min=0)]
-Places = Annotated[int, option("Most episodes side by side.", min=1)]
-Download = Annotated[bool, option("Fetch a model that is not here.", "--download")]
+Places = Annotated[int, option("Maximum number of parallel episodes.", min=1)]
+Download = Annotated[bool, option("Download a model that is not in the local cache.", "--download")]
 Out = Annotated[Path, option("Folder of the results.")]
 
 
@@ -55,7 +55,7 @@ def play(
         typer.Argument(
             metavar="PANEL",
             help="A panel such as alfworld/valid_seen@1, or an environment and a split. Without it, all panels are "
-            "listed. An environment without a player is played in this terminal.",
+            "listed. An environment without a player: play it in this terminal.",
         ),
     ] = None,
     player: Annotated[
@@ -108,12 +108,12 @@ def prompt(
     ],
     model: Annotated[str, option("Model name at the endpoint; without --endpoint smollm2, a folder or a hub name.")],
     endpoint: Annotated[
-        str | None, option("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here.")
+        str | None, option("An OpenAI-compatible endpoint, up to and including /v1. Default: the model runs locally.")
     ] = None,
     method: Annotated[str, option(f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
-    shots: Annotated[int, option("Episodes of the expert that the prompt shows.", min=0)] = 0,
-    examples: Annotated[Path | None, option("Examples to show instead, a file of the form of examples.json.")] = None,
-    trials: Annotated[int | None, option("Trials of a task, for reflexion.", min=2, show_default="3")] = None,
+    shots: Annotated[int, option("Expert episodes shown in the prompt.", min=0)] = 0,
+    examples: Annotated[Path | None, option("Examples to show instead, a file such as examples.json.")] = None,
+    trials: Annotated[int | None, option("Trials per task, for reflexion.", min=2, show_default="3")] = None,
     admissible: Annotated[
         bool | None,
         option(
@@ -128,21 +128,21 @@ def prompt(
     max_tokens: MaxTokens = 512,
     body: Annotated[
         list[str] | None,
-        option("More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."),
+        option("Field of each request, such as top_p=0.9; temperature=null removes it. May be given several times."),
     ] = None,
-    send_seed: Annotated[bool, option("Whether the endpoint is sent a seed.")] = True,
-    key_variable: Annotated[str | None, option("The environment variable that holds the endpoint's key.")] = None,
-    timeout: Annotated[float, option("Seconds of one try of a request.", min=0.1)] = 60.0,
-    retries: Annotated[int, option("Further tries of a request.", min=0)] = 4,
-    most_requests: Annotated[int | None, option("Budget: answers, of all runs in the folder.", min=1)] = None,
-    most_tokens: Annotated[int | None, option("Budget: tokens read and written.", min=1)] = None,
+    send_seed: Annotated[bool, option("Send a seed to the endpoint.")] = True,
+    key_variable: Annotated[str | None, option("Environment variable with the endpoint's key.")] = None,
+    timeout: Annotated[float, option("Timeout of a request in seconds.", min=0.1)] = 60.0,
+    retries: Annotated[int, option("Retries of a request.", min=0)] = 4,
+    most_requests: Annotated[int | None, option("Budget of answers, over all runs in the folder.", min=1)] = None,
+    most_tokens: Annotated[int | None, option("Budget of prompt and reply tokens.", min=1)] = None,
     seed: Seed = 0,
     places: Places = 16,
     download: Download = False,
-    dry_run: Annotated[bool, option("Print the first prompt, and send no request.", "--dry-run")] = False,
+    dry_run: Annotated[bool, option("Print the first prompt without sending a request.", "--dry-run")] = False,
     out: Out = Path("runs/panels"),
 ) -> None:
-    """Prompt a model on a panel: vanilla, chain of thought, ReAct or Reflexion, over an endpoint or here."""
+    """Prompt a model on a panel: vanilla, chain of thought, ReAct or Reflexion, by an endpoint or a local model."""
     console, budget = Console(), Budget(most_requests, most_tokens)
     if endpoint is None and (budget != Budget() or body or key_variable):
         raise typer.BadParameter("budgets, --body and --key-variable are for an --endpoint")
@@ -180,14 +180,14 @@ def _given(option: Sequence[str] | None, steps: int | None) -> dict[str, Any]:
 @contextlib.contextmanager
 def _explained(limits: str = "") -> Iterator[None]:
     """End the command in a sentence where the block fails or is stopped; `limits` are the options of a budget."""
-    kept = "the same command plays the missing episodes, and repeats no request that was answered"
+    kept = "the same command plays the missing episodes; answered requests are not repeated"
     with explained(f"stopped; {kept}"):
         try:
             yield
         except ResultsError:
             raise
         except BudgetSpentError as error:
-            raise stop(f"{error}\nraise {limits} and give the command again: answers are kept", 1) from None
+            raise stop(f"{error}\nraise {limits} and run the command again: answers are kept", 1) from None
         except RuntimeError as error:  # an endpoint without answers, episodes without a score
             raise stop(f"{error}\n{kept}", 1) from None
         except ValueError as error:
@@ -214,7 +214,7 @@ def _method(name: str, trials: int | None, admissible: bool | None) -> Method:
 
 
 def _sampling(method: Method, temperature: float, max_tokens: int, body: Sequence[str]) -> Sampling:
-    """Return how a model writes: --body replaces the method's own values, and null leaves a name out."""
+    """Return the sampling of a model: --body replaces the method's own values, and null removes a name."""
     given = arguments(body, "--body")
     for name, value in given.items():
         if redact(f"{name}={value}") != f"{name}={value}":

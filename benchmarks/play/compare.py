@@ -1,4 +1,4 @@
-"""`compare`: results on the same panel against each other, paired over tasks.
+"""`compare`: comparisons of results on the same panel, paired over tasks.
 
     python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
 
@@ -29,7 +29,7 @@ class Comparison:
     """One result minus another; p values of the permutation test, as it is and corrected for all pairs.
 
     `needed` tasks would detect such a difference with 80 % power at 5 % (None: there is none); `least` is the smallest
-    one that this number of tasks would detect so.
+    difference that this number of tasks would detect.
     """
 
     first: str
@@ -99,16 +99,16 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
         if only:
             return f"{len(only)} tasks are only in {name}, the first: {only[0]!r:.200}"
     if len(one.tasks) != len(other.tasks):
-        return f"tasks stand there {len(one.tasks)} and {len(other.tasks)} times"
+        return f"tasks occur {len(one.tasks)} and {len(other.tasks)} times"
     if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
-        return "the same tasks stand there in another order"
+        return "the same tasks are in another order"
     return "the tasks are the same: one of the hashes is wrong"
 
 
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
-    measure: Annotated[str, option("success, or score.")] = "success",
-    out: Annotated[Path | None, option("Also write the figures to this JSON file.")] = None,
+    measure: Annotated[str, option("Measure: success or score.")] = "success",
+    out: Annotated[Path | None, option("Also write the numbers to this JSON file.")] = None,
 ) -> None:
     """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""
     if measure not in ("success", "score"):
@@ -129,7 +129,7 @@ def compare(
     title = f"{given[0].panel.name}, hash {given[0].panel.hash}, {len(given[0].tasks)} tasks"
     caption = (
         "tasks needed: to detect such a difference in 80 of 100 studies; least seen: the smallest difference that "
-        "these tasks detect so"
+        "these tasks detect that often"
     )
     console.print(table(heads, lines, title=title, caption=caption))
     save_figures(found, out)

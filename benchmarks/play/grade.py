@@ -69,7 +69,7 @@ class Replay:
         self._samples: dict[str, int] = defaultdict(int)
 
     def grade(self, logged: LoggedEpisode) -> Graded:
-        """Replay an episode; where the task has no name, all tasks with its first text are tried."""
+        """Replay an episode; without a task id, all tasks with its first text are tried."""
         tried = []
         for candidate in self._candidates(logged):
             tried.append(self._play(logged, candidate))
@@ -141,7 +141,7 @@ def _plain(text: str) -> str:
 
 
 def _unlike(step: LoggedStep, shown: str, valid: bool) -> str:
-    """What is wrong with the text after a step, "" where it is the engine's."""
+    """Return the difference of the text after a step from the engine's; "": none."""
     text, engine = _plain(step.observation or ""), _plain(shown)
     if text == engine:
         return ""
@@ -174,7 +174,7 @@ def grade_log(log: Path, found: OpenPanel, kinds: str = "", form: str | None = N
 
 
 def results_of_log(found: OpenPanel, graded: Grades) -> PanelResults | None:
-    """Return what `compare` reads; None where the log has not every task of the panel equally often."""
+    """Return results for `compare`; None if not every task of the panel occurs equally often in the log."""
     episodes = [one.episode for one in graded.grades if one.episode is not None]
     times = Counter(episode.task for episode in episodes)
     if len(episodes) < len(graded.grades) or {times[task.id] for task in found.tasks} != {max(times.values())}:
@@ -187,16 +187,16 @@ def results_of_log(found: OpenPanel, graded: Grades) -> PanelResults | None:
 
 def grade(
     log: Annotated[Path, typer.Argument(help="The log, plain or packed.")],
-    panel: Annotated[str, option("Which tasks: a panel, or an environment and a split.")],
+    panel: Annotated[str, option("Panel, or an environment and a split.")],
     form: Annotated[
-        str | None, option(f"Of the log: {', '.join(FORMATS)}. Default: it is detected.", "--format")
+        str | None, option(f"Format of the log: {', '.join(FORMATS)}. Default: detected.", "--format")
     ] = None,
     option: Options = None,
     quiet: Annotated[bool, option("Print only the episodes that differ.", "--quiet")] = False,
     out: Annotated[Path | None, option("Also write the grades to this JSON file.")] = None,
-    results: Annotated[Path | None, option("Write what compare reads, if every task is there equally often.")] = None,
+    results: Annotated[Path | None, option("Write results for compare, if every task occurs equally often.")] = None,
 ) -> None:
-    """Replay the episodes of another program's log, and report where it differs from the engine."""
+    """Replay the episodes of another program's log, and report differences from the engine."""
     if form is not None and form not in FORMATS:
         raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--format")
     console = Console()
@@ -216,14 +216,14 @@ def grade(
         if results is not None:
             whole = results_of_log(found, graded)
             if whole is None:
-                raise stop(f"{results}: not written: the log has not every task of {found.panel.name} equally often", 1)
+                raise stop(f"{results}: not written: the tasks of {found.panel.name} do not occur equally often", 1)
             write_json(whole, results)
     if graded.differing:
         raise typer.Exit(1)
 
 
 def line_of(one: Graded) -> str:
-    """Return an episode in words: its line, task, whether the log agrees, and the result."""
+    """Return an episode in words: line, task, agreement of the log, result."""
     if one.episode is None:
         return f"{one.line}: differs; {one.differences[0]}"
     won = "won" if one.episode.won else f"not won (score {one.episode.score:g})"

@@ -40,7 +40,7 @@ def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
     if not results:
         raise ResultsError("no results to write: expected files results.json, which `play` writes")
     if (folder / "README.md").exists() and not (folder / "panels").is_dir():
-        raise ResultsError(f"{folder / 'README.md'} is of something else: name an empty folder with --out")
+        raise ResultsError(f"{folder / 'README.md'} is of another page: name an empty folder with --out")
     if others := sorted(_names(folder / "results") - results.keys()):
         path = folder / "results" / others[0]
         raise ResultsError(f"{path} is of an earlier data set: remove it, or name another folder with --out")
@@ -95,10 +95,10 @@ def upload(folder: Path, repository: str, *, private: bool = True) -> str:
 def hub(
     results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as play makes it.")],
     out: Annotated[Path, option("Folder of the data set.")] = Path("runs/hub"),
-    upload_to: Annotated[str, option("Send it to the data set NAME/REPOSITORY.", "--upload")] = "",
-    public: Annotated[bool, option("Everybody can see a new data set.")] = False,
+    upload_to: Annotated[str, option("Upload it to the data set NAME/REPOSITORY.", "--upload")] = "",
+    public: Annotated[bool, option("Make a new data set public.")] = False,
 ) -> None:
-    """Write panels and results as a data set of the Hugging Face Hub, and send it there."""
+    """Write panels and results as a data set of the Hugging Face Hub, and upload it."""
     console = Console()
     if upload_to:
         try:

@@ -1,4 +1,4 @@
-"""Play a panel: choose its tasks, play the missing episodes side by side, keep each when it ends, write the results.
+"""Play a panel: choose its tasks, play the missing episodes side by side, keep finished ones, write the results.
 
 The folder of a player holds
 
@@ -62,7 +62,7 @@ class Episode:
 
     `sample` counts repetitions of a task from 0; `score` is the environment's grade, 0..1, `total` the undiscounted sum
     of rewards; `invalid` of the `steps` were not accepted; `cut`: it was truncated. Tokens are read and written over
-    all trials, `seconds` its share of the wall time, `generation` that in which the policy was asked. `actions` are
+    all trials, `seconds` its share of the wall time, `generation` the part for the policy's replies. `actions` are
     commands, "" where a reply held none.
     """
 
@@ -112,7 +112,7 @@ T = TypeVar("T", bound=Any)
 class Lines(Generic[T]):
     """A file of JSON lines of dataclasses with a `key`, `entries` by key; a last line that is cut off is dropped.
 
-    `ResultsError` names a line of another form, or a key that stands there twice.
+    `ResultsError` names a line of another form, or a repeated key.
     """
 
     def __init__(self, path: Path, kind: type[T]) -> None:
@@ -127,7 +127,7 @@ class Lines(Generic[T]):
             entry = parse(kind, line, f"{path}, line {number}", "remove the line, its episode is played again")
             if entry.key in self.entries:
                 task, sample = entry.key[:2]
-                raise ResultsError(f"{path}, line {number}: sample {sample} of {task!r} stands there already")
+                raise ResultsError(f"{path}, line {number}: sample {sample} of {task!r} is repeated")
             self.entries[entry.key] = entry
 
     def add(self, entry: T) -> None:
@@ -234,7 +234,7 @@ def tokens(reply: Reply, answer: ChatAnswer | ChatFailure | None) -> tuple[int, 
 
 @dataclass(frozen=True)
 class PanelConfig:
-    """What was asked for; a folder holds the results of one configuration.
+    """The configuration; a folder holds the results of one.
 
     `added` are arguments of the environment beside the panel's; `weights` the fingerprint of a model's weights, `world`
     those of data beside the tasks (`agentgym.panels.BESIDE_TASKS`); `prompting` is None for the panel's own prompts.

@@ -40,10 +40,10 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Player:
-    """A policy, and how the environment is shown to it; names hold no credentials.
+    """A policy, and the prompts of its environment; names hold no credentials.
 
-    `settings`, sampling and weights, stand in the results; `answers` are an endpoint's; `make` makes environments for
-    so many episodes; `play` is used in place of `benchmarks.play.panel.play`; `prompting` None: as the panel prompts.
+    `settings`, sampling and weights, go into the results; `answers` are an endpoint's; `make` makes environments for so
+    many episodes; `play` is used in place of `benchmarks.play.panel.play`; `prompting` None: as the panel prompts.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _config(row: EnvSettings, model: str) -> Config:
     return make_config(row, methods=[], seeds=[0], model=model, history=None, sizes=row.full)
 
 
-#: A policy, how its environment is played, and what stands in the results.
+#: A policy, how its environment is played, and its settings in the results.
 _Found = tuple[Policy, Config, dict[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""How a model is prompted: the methods that papers' tables begin with, and few-shot examples.
+"""How a model is prompted: the baseline methods of papers, and few-shot examples.
 
 | method | the prompt shows | the model writes |
 |---|---|---|
@@ -8,7 +8,7 @@
 | reflexion | the same, and notes on lost trials of the same task | the same |
 
 Examples are the shortest won episodes of an expert on training tasks that are not of the panel, the same for all tasks.
-The fair player plays them where the environment's models are cloned from one. Plain sentences stand for thoughts.
+The fair player plays them where the environment's models are cloned from one. Thoughts are plain sentences.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def shown(examples: Examples, written: Callable[[str, str], str]) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to prompt: `asked` stands behind the rules, `written` makes an example's reply of a thought and a command.
+    """A way to prompt: `asked` follows the rules, `written` makes an example's reply of a thought and a command.
 
     `parsing` is for `wrappers.reply.parse_reply`; `transcript` shows the whole episode as a conversation; `listed`
     None: admissible commands are as the environment's prompts have them; `trials` are attempts at a task, with notes on

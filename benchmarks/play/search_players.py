@@ -1,4 +1,4 @@
-"""`study search-players`: the success of a policy that may try before it plays, at fixed budgets of simulated steps.
+"""`study search-players`: success of a policy that searches before it plays, at fixed budgets of simulated steps.
 
 Every method plays every task once with every budget: a part of the study, see `benchmarks.study`.
 """
@@ -53,7 +53,7 @@ FULL_TASKS, QUICK_TASKS = 128, 32
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What was asked for: the policy "random" or a job folder, and budgets of simulated steps per episode, ascending.
+    """The options: the policy "random" or a job folder, and budgets of simulated steps per episode, ascending.
 
     `listed`: admissible commands are listed with the policy's probabilities, else it is asked for replies; `rollout`:
     steps that it plays on from a new state, None: to the end; `outcome` and `gamma` are `policies.search.tree.Value`'s;
@@ -123,7 +123,7 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
-    """Let one player play all tasks."""
+    """Play all tasks with one player."""
     (policy, played), (player, budget) = context, players(config)[part]
     begin = time.perf_counter()
     chosen = tasks(config.split, config.tasks)
@@ -153,31 +153,31 @@ def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: floa
 def configure(
     env: Annotated[str, option("An environment such as alfworld, an id, or a TextEnv, my_module:Env-v0.")] = "sokoban",
     policy: Annotated[str, option("random, or a job folder such as runs/learning/clone-seed0.")] = RANDOM,
-    methods: Annotated[str, option("Ways to search, separated by commas.")] = ",".join(METHODS),
+    methods: Annotated[str, option("Search methods, separated by commas.")] = ",".join(METHODS),
     budgets: Annotated[str | None, option(f"Simulated steps. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")] = None,
     count: Annotated[int | None, option(f"Default: {FULL_TASKS}, quick {QUICK_TASKS}.", "--tasks", min=2)] = None,
-    split: Annotated[str | None, option("Whose tasks. Default: the split of the test.")] = None,
+    split: Annotated[str | None, option("Split of the tasks. Default: the test split.")] = None,
     listed: Annotated[
         bool | None,
         option(
-            "Replies are the admissible commands, or drawn. Default: listed for the random policy alone.",
+            "Take replies from the admissible commands, or sample them. Default: listed for the random policy only.",
             "--listed/--drawn",
         ),
     ] = None,
     rollout: Annotated[
         int | None,
-        option("Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
+        option("Rollout steps from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
     ] = None,
-    outcome: Annotated[str, option("What counts: score, won or return.")] = "score",
-    fresh: Annotated[bool, option("Simulations do not see the episode's random numbers.", "--fresh")] = False,
-    show: Annotated[int, option("Index of the task whose searches are drawn.", min=0)] = 0,
-    seed: Annotated[int, option("Of episodes, policies and searches.", min=0)] = 0,
+    outcome: Annotated[str, option("Outcome to maximise: score, won or return.")] = "score",
+    fresh: Annotated[bool, option("Simulations draw random numbers of their own.", "--fresh")] = False,
+    show: Annotated[int, option("Index of the task whose searches are shown.", min=0)] = 0,
+    seed: Annotated[int, option("Seed of episodes, policies and searches.", min=0)] = 0,
     quick: Annotated[bool, option("Few tasks and small budgets; for CI.", "--quick")] = False,
 ) -> SearchConfig:
-    """Let search players try before they play, and print success at fixed budgets of simulated steps.
+    """Measure the success of search players at fixed budgets of simulated steps.
 
-    Best of n, beam search and Monte-Carlo tree search play the same tasks over one policy, which also plays alone. The
-    page shows the searches of one task as graphs.
+    Best of n, beam search and Monte-Carlo tree search play the same tasks with one policy, which also plays without
+    search. The page shows the searches of one task as graphs.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     check_known("method", names, METHODS)
@@ -208,16 +208,15 @@ HEADS = ("player", "budget", "success %", "minus the policy alone", "steps spent
 
 
 def _caption(config: SearchConfig) -> str:
-    rollout = {None: "played on from to the end of the episode by the policy", 0: "judged as they stand"}.get(
-        config.rollout, f"played on from for {config.rollout} steps by the policy"
+    rollout = {None: "judged after a rollout of the policy to the end", 0: "judged without a rollout"}.get(
+        config.rollout, f"judged after a rollout of the policy of {config.rollout} steps"
     )
-    answers = "listed commands with the policy's probabilities" if config.listed else "drawn from the policy"
+    answers = "listed commands with the policy's probabilities" if config.listed else "sampled from the policy"
     chance = "random numbers of their own" if config.fresh else "the random numbers that the episode will see"
     return (
         f"{config.tasks} {config.split or 'drawn'} tasks of {config.env}, policy {config.policy}. Budget: simulated "
-        "steps per episode, before and beside the steps that are played. "
-        f"Replies are {answers}; new states are {rollout}, by {config.outcome}, gamma {config.gamma:g}; "
-        f"simulations see {chance}. Spent, written, played: means over the "
+        f"steps per episode, in addition to played steps. Replies are {answers}; new states are {rollout}, by "
+        f"{config.outcome}, gamma {config.gamma:g}; simulations see {chance}. Spent, written, played: means over the "
         "tasks. Intervals: 95 %, for new tasks; differences paired task by task."
     )
 
@@ -260,7 +259,7 @@ def _page(results: SearchResults) -> Page:
     )
     return Page(
         f"Search players on {config.env}",
-        "What a policy reaches that may try before it plays, at fixed budgets of simulated steps.",
+        "Success of a policy that searches before it plays, at fixed budgets of simulated steps.",
         [Table("Success at fixed budgets", HEADS, rows, _caption(config))],
         chips=[
             ("policy", Path(config.policy).name),

@@ -1,1 +1,1 @@
-"""How pages and pictures are put together: templates, styles, scripts, colours; what they show is each study's."""
+"""Pages and pictures: templates, styles, scripts, colours; the content comes from each study."""

@@ -1,4 +1,4 @@
-"""How a page and a picture come out of templates and numbers: one file each, no network, no server, inert texts."""
+"""Make a page or picture from templates and numbers: one file each, no network, no server, inert texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study shows, as data, and the one writer of it: a terminal, Markdown, and a self-contained page.
+"""The page of a study as data, and its writers: a terminal, Markdown, and a self-contained page.
 
 A `Page` holds tables and figures. `print_page` prints the tables, `write_page` writes `report.html`, `report.md` and
 the pictures.
@@ -87,10 +87,10 @@ class Page:
 
     Attributes:
         title: a name or a question.
-        lead: what was done, in one paragraph.
+        lead: the procedure, in one paragraph.
         chips: name and value of the main settings.
         about: name and value of further ones, and of the machine.
-        notice: what must be known before a number is read, above all else.
+        notice: a warning above all tables.
         refresh: seconds after which the page loads itself anew; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """

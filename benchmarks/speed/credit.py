@@ -1,4 +1,4 @@
-"""Time to give credit: every recipe on one table, and from fresh texts over the size of a batch."""
+"""Time of credit methods: every recipe on one table, and from fresh texts over the size of a batch."""
 
 from __future__ import annotations
 

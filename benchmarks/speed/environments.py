@@ -43,7 +43,7 @@ class World:
         episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
         waves, repeats: of first visits, and of other figures, quick and full.
         more: its further figures, from the row, repetitions and waves.
-        missing: which peer is not here, in words; "": none.
+        missing: the missing peer, in words; "": none.
     """
 
     id: str

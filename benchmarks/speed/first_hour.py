@@ -1,4 +1,4 @@
-"""`speed gpu`: the first thing to run on a new card; every part says whether it passed.
+"""`speed gpu`: checks of a new GPU; every part reports whether it passed.
 
 probes      the device, its bandwidth, and its arithmetic in 16 bits
 attention   each attention that runs here: packed rows against rows one by one
@@ -59,7 +59,7 @@ _ITERATIONS, _VALIDATED = 10, 8
 
 @dataclass
 class Part:
-    """One part: whether it passed, its seconds and figures, and what is to be said of them."""
+    """One part: whether it passed, its seconds, figures and findings."""
 
     name: str
     passed: bool = False
@@ -271,9 +271,9 @@ def page(found: FirstHour) -> Page:
     parts = [line(each) for each in found.parts]
     figures = [[each.name, name, shown(value)] for each in found.parts for name, value in each.figures.items()]
     return Page(
-        "The first hour on a card",
-        "What works on this device, what it costs, and what to do about the rest.",
-        [Table("Parts", ["part", "", "s", "what was found"], parts),
+        "The first hour on a GPU",
+        "Working parts of this device, their cost, and remedies for failures.",
+        [Table("Parts", ["part", "", "s", "findings"], parts),
          Table("Figures", ["part", "figure", "value"], figures)],
         chips=[("device", found.device), ("model", found.model), ("failed", str(len(found.failed)))],
         about=[("written", found.created), ("machine", found.machine), ("software", found.software),
@@ -282,17 +282,15 @@ def page(found: FirstHour) -> Page:
 
 
 def gpu(
-    whole: Annotated[bool, option("What this command does; it may be left out.", "--first-hour", hidden=True)] = True,
-    model: Annotated[
-        str | None, option("Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
-    ] = None,
-    download: Annotated[bool, option("Fetch that model from the hub.", "--download")] = False,
+    whole: Annotated[bool, option("The only check; it may be left out.", "--first-hour", hidden=True)] = True,
+    model: Annotated[str | None, option("Model to train. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")] = None,
+    download: Annotated[bool, option("Download that model from the hub.", "--download")] = False,
     minutes: Annotated[float, option("Time limit of all parts together.", min=0.1)] = 50.0,
     out: Annotated[Path, option("Folder of the results.")] = Path("runs/first-hour"),
 ) -> None:
-    """Run the first hour of a new card: probes, agreement, speed, memory against plan, ten iterations of LoRA.
+    """Check a new GPU for an hour: probes, agreement, speed, memory against plan, ten iterations of LoRA.
 
-    Writes one page, one JSON, and a traceback of each part that failed; the status is 1 where one did.
+    Writes one page, one JSON file, and a traceback of each failed part; the status is 1 if a part failed.
     """
     console = Console()
     out.mkdir(parents=True, exist_ok=True)

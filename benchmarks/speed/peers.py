@@ -1,6 +1,6 @@
-"""Packages that are measured beside ours: gym-sokoban 0.0.6 (extra `peers`), and tau2-bench.
+"""Packages that ours is compared with: gym-sokoban 0.0.6 (extra `peers`), and tau2-bench.
 
-What cannot be installed beside this project has an interpreter of its own, which a variable names.
+A package that conflicts with this project has an interpreter of its own, which a variable names.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def gym_sokoban() -> Any:
 
 
 def missing_gym_sokoban() -> str:
-    """Say what to install where it is not installed."""
+    """Return what to install if it is missing."""
     return "" if gym_sokoban() else f"gym-sokoban is not installed: {install('peers')} and run again to compare"
 
 
 def missing_interpreter(variable: str, needs: str) -> str:
-    """Say which variable names an interpreter that has a package, where it names none."""
-    return "" if os.environ.get(variable) else f"{needs} is not there: name an interpreter that has it in {variable}"
+    """Return which variable has to name an interpreter with a package, if it names none."""
+    return "" if os.environ.get(variable) else f"{needs} is missing: name an interpreter that has it in {variable}"
 
 
 def _resource_filename(package: str, resource: str) -> str:

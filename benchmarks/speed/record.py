@@ -21,7 +21,7 @@ _COSTS = ("ms", "µs", "s", "MB")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure, or a peer's or a limit where it is not `ours`. Of times and memory less is better.
+    """A figure; one that is not `ours` is a peer's or a limit. Smaller times and memory are better.
 
     `loop_seconds` are those of ten million additions meanwhile, see `benchmarks.speed.timing`; with a `column` a row of
     the table has several figures.
@@ -72,7 +72,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Part:
-    """A part's figures, and in words what could not be measured."""
+    """A part's figures, and the missing figures, in words."""
 
     measurements: list[Measurement]
     skipped: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Part:
 
 @dataclass(frozen=True)
 class SpeedConfig:
-    """What is measured: its parts, and the options of the command."""
+    """The parts and the options of the command."""
 
     parts: list[str]
     options: dict[str, Any]

@@ -1,8 +1,8 @@
-"""`speed rollouts`: transcripts played by a language model that reads no text twice, and by others that do.
+"""`speed rollouts`: episodes of a language model that reads no text twice, and of others that do.
 
 Sokoban's episodes as one growing conversation each, all side by side. transformers' `generate`, and vLLM where it is
-installed, write as many tokens to the prompts of each turn. Seconds are the processor's, so that neighbours on the
-machine count little; on a GPU the clock's.
+installed, write as many tokens to the prompts of each turn. Seconds are the processor's, so that other processes matter
+little; on a GPU wall seconds.
 """
 
 from __future__ import annotations
@@ -172,13 +172,13 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 def configure(
     model: Annotated[str, option("smollm2, tiny, or a model's folder.")] = "smollm2",
-    transcripts: Annotated[int, option("Episodes side by side.", min=1)] = 8,
+    transcripts: Annotated[int, option("Parallel episodes.", min=1)] = 8,
     turns: Annotated[int, option("Turns of an episode.", min=1)] = 12,
-    new_tokens: Annotated[int, option("Longest reply.", min=2)] = 12,
-    parts: Annotated[str, option("Names, separated by commas.")] = ",".join(PARTS),
+    new_tokens: Annotated[int, option("Maximum tokens of a reply.", min=2)] = 12,
+    parts: Annotated[str, option("Parts, separated by commas.")] = ",".join(PARTS),
     quick: Annotated[bool, option("Two short episodes of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
-    """Compare rollouts that read no text twice with rollouts that read whole prompts."""
+    """Compare rollouts that keep keys and values with rollouts that read whole prompts."""
     if quick:
         model, transcripts, turns, new_tokens = "tiny", 2, 3, 4
     options = {"model": model, "transcripts": transcripts, "turns": turns, "new_tokens": new_tokens}

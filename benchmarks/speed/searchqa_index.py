@@ -1,4 +1,4 @@
-"""Searches of Search-QA on made-up passages, in memory and behind a server, beside SQLite's."""
+"""Searches of Search-QA on made-up passages, in memory and behind a server, compared with SQLite's."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TURNS, FAMILIES = 20, ("bargain", "divide", "schedule")
 
 
 class Tireless:
-    """A partner by rules that makes one offer after the other, and neither accepts nor leaves."""
+    """A rule-based partner that makes offers, and neither accepts nor leaves."""
 
     _TEMPER = Temperament(start=0.0, floor=99.0, give=0.0, patience=TURNS)
 
@@ -34,7 +34,7 @@ class Tireless:
 
 
 def make_dialogues() -> VectorEnv:
-    """Return dialogues with a tireless partner."""
+    """Return dialogues with such a partner."""
     options: dict[str, Any] = {"partner": Tireless(), "families": FAMILIES, "max_turns": TURNS}
     return gym.make_vec("AgentRL/SOTOPIA-v0", NUM_ENVS, autoreset_mode="Disabled", **options)
 
@@ -51,9 +51,9 @@ def measure_dialogues(key: str, title: str, waves: int) -> list[Measurement]:
             speeds.setdefault(row, []).append(play_dialogues(envs, commands, first))
     words = f"whole dialogues of {TURNS} turns, {NUM_ENVS} envs, partner and judge by rules"
     rows = {
-        "new": "tasks new, offers in sentences not said in them before",
-        "random": "tasks new, the agent says ten words that nobody ever said",
-        "known": "the first ones said again",
+        "new": "new tasks, offers in new sentences",
+        "random": "new tasks, new utterances of ten words",
+        "known": "the first ones repeated",
     }
     return [
         Measurement.of(f"{key}_{row}", title, f"{words}, {more}", median(speeds[row][1:]), "episodes/s")
@@ -62,7 +62,7 @@ def measure_dialogues(key: str, title: str, waves: int) -> list[Measurement]:
 
 
 def record_commands(envs: VectorEnv, first: int) -> list[list[str]]:
-    """Return the commands of a tireless player in the tasks from an index on, one list per step."""
+    """Return the commands of such a player in the tasks from an index on, one list per step."""
     player, plan = Tireless(), list[list[str]]()
     singles = envs.unwrapped.envs  # type: ignore[attr-defined]
     envs.reset(options=_indices(first))  # type: ignore[arg-type]  # per sub-environment

@@ -1,4 +1,4 @@
-"""`speed throughput`: environments and credit, beside peers of the same run.
+"""`speed throughput`: environments and credit, with peers in the same run.
 
 Speeds of environments are medians of first visits, other figures the best of several repetitions.
 """
@@ -22,7 +22,7 @@ def configure(
     quick: Annotated[bool, option("Fewer repetitions, about two minutes.", "--quick")] = False,
     only: Annotated[str | None, option(f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
 ) -> SpeedConfig:
-    """Measure environment steps, searches and credit, beside peers, as ratios."""
+    """Measure environment steps, searches and credit, and ratios to peers."""
     parts = list(PARTS) if only is None else only.split(",")
     check_known("part", parts, PARTS)
     return SpeedConfig(parts, {"quick": quick})

@@ -1,7 +1,7 @@
 """`speed updates`: an update of a language model on the same rows, with the default settings and without, and in TRL.
 
-TRL's figure is the loss, its gradient and the step alone, of rows that are in its memory already. Seconds are
-counted as in `speed rollouts`: the ways take turns, and the least of some rounds counts.
+TRL's figure is the loss, its gradient and the step alone, of rows that are in its memory already. Seconds are counted
+as in `speed rollouts`: the ways alternate, and the fastest of some rounds counts.
 """
 
 from __future__ import annotations
@@ -145,13 +145,13 @@ def configure(
     transcripts: Annotated[int, option("Episodes of several turns.", min=2)] = 4,
     turns: Annotated[int, option("Turns of an episode.", min=1)] = 12,
     replies: Annotated[int, option("Replies to one prompt.", min=2)] = 12,
-    new_tokens: Annotated[int, option("Longest reply.", min=2)] = 12,
-    rounds: Annotated[int, option("Measurements of each way; the least counts.", min=1)] = 3,
+    new_tokens: Annotated[int, option("Maximum tokens of a reply.", min=2)] = 12,
+    rounds: Annotated[int, option("Repetitions of each way; the fastest counts.", min=1)] = 3,
     parts: Annotated[str, option("Names, separated by commas.")] = ",".join(PARTS),
     ways: Annotated[str, option("Names, separated by commas.")] = ",".join(WAYS),
     quick: Annotated[bool, option("A few short rows of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
-    """Compare updates with the default settings with those row by row, and with TRL's where it is installed."""
+    """Compare updates in batches, row by row, and in TRL if it is installed."""
     if quick:
         model, transcripts, turns, replies, new_tokens, rounds = "tiny", 2, 3, 3, 4, 1
     options = {

@@ -65,17 +65,17 @@ def outcomes(study: Trainings) -> list[list[str]]:
         reference = [] if method in (CLONE, REFERENCE) else found.get(REFERENCE, [])
         lines.append([
             method, str(len(records)), *(percent(success(records, mode)) for mode in MODES),
-            less(records, [] if method == CLONE else found[CLONE], SAMPLED),
-            *(less(records, reference, mode) for mode in MODES),
+            difference(records, [] if method == CLONE else found[CLONE], SAMPLED),
+            *(difference(records, reference, mode) for mode in MODES),
         ])  # fmt: skip
     return lines
 
 
-def less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
+def difference(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
     """Success of runs minus that of others with the same seeds; with one seed the interval is for new tasks."""
-    less = evidence.paired(records, others, lambda record: evidence.end(record, mode))
-    if len(less) > 1:
-        return points(paired_t(less)[0])
+    found = evidence.paired(records, others, lambda record: evidence.end(record, mode))
+    if len(found) > 1:
+        return points(paired_t(found)[0])
     theirs = {other.seed: other.test[mode] for other in others}
     one = [(record.test[mode], theirs[record.seed]) for record in records if record.seed in theirs]
     return points(paired_difference(*zip(*one, strict=True))) if one else NONE

@@ -100,8 +100,8 @@ def compared(results: ShapingResults, reward: str) -> list[Cell]:
     first, ends, shown = results.config.rewards[0], [run.points[-1] for run in results.of(reward)], list[Cell]()
     for kind in ("training", "held_out"):
         won, others = ([getattr(run.points[-1], kind) for run in results.of(name)] for name in (reward, first))
-        less = None if reward == first else paired_difference(won, others).within(-1.0, 1.0)
-        shown += [percent(success_interval(won)), signed(less)]
+        gap = None if reward == first else paired_difference(won, others).within(-1.0, 1.0)
+        shown += [percent(success_interval(won)), signed(gap)]
     return [*shown, f"{np.mean([end.seconds for end in ends]):.0f}"]
 
 

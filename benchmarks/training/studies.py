@@ -28,7 +28,7 @@ from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
-from benchmarks.training.head_to_head_page import INTERVALS, MODES, less, success
+from benchmarks.training.head_to_head_page import INTERVALS, MODES, difference, success
 from benchmarks.training.options import WHERE, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
@@ -134,7 +134,7 @@ def table(study: PaperStudy, trainings: Trainings) -> Table:
     for arm, runs in by_arm(study, trainings):
         line = [arm.line, arm.along or NONE, str(len(runs)), *(percent(success(runs, mode)) for mode in MODES)]
         for others in (clones if arm.setting else [], trainings.of(arm.base, FINAL) if arm.base else []):
-            line += [less(runs, others, mode) for mode in MODES]
+            line += [difference(runs, others, mode) for mode in MODES]
         lines.append(line)
     bases = dict.fromkeys(arm.along for arm in study.arms if any(arm.setting == other.base for other in study.arms))
     learning = trainings.config.learning

@@ -38,7 +38,7 @@ def test_help_names_every_option_and_command():
 @cases(
     "options, expected",
     (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
-    (["--methods", "grpo,judge"], "judge wants a scorer that only code can give"),
+    (["--methods", "grpo,judge"], "judge needs a scorer that only code can pass"),
     (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
     (["--methods", "grpo,grpo"], "expected distinct names"),
     (["--methods", ""], "expected distinct names"),

@@ -191,9 +191,9 @@ def test_a_number_that_is_none_is_refused_where_any_value_may_stand(tmp_path: Pa
 
 @cases(
     "tasks, words",
-    ([1, 0], "the same tasks stand there in another order"),
+    ([1, 0], "the same tasks are in another order"),
     ([0], "only in one"),
-    ([0, 1, 1], "stand there 2 and 3 times"),
+    ([0, 1, 1], "occur 2 and 3 times"),
 )
 def test_results_whose_hash_is_not_that_of_their_tasks_are_not_paired(tasks: list[int], words: str) -> None:
     one = made_up()

@@ -91,7 +91,7 @@ def test_the_folder_is_sent_as_a_private_data_set(played, tmp_path, monkeypatch)
 def test_files_of_something_else_are_neither_written_over_nor_mixed_in(played, tmp_path):
     results = {path.parent.relative_to(played).as_posix(): load(path) for path in played.glob("*/*/results.json")}
     (tmp_path / "README.md").write_text("mine")
-    refuses(ResultsError, r"README\.md is of something else: name an empty folder", hub.write_folder, results, tmp_path)
+    refuses(ResultsError, r"README\.md is of another page: name an empty folder", hub.write_folder, results, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     out = tmp_path / "out"
     hub.write_folder(results, out)

@@ -132,7 +132,7 @@ def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):
         words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel, status=1)
         assert len(server.requests) == 5, words
         assert "the budget of 5 requests is spent: 5 answers" in words
-        assert "raise --most-requests and give the command again" in words
+        assert "raise --most-requests and run the command again" in words
         words = prompt(server, *options, "--most-requests", 5, "--out", tmp_path / "parts", panel=panel, status=1)
         assert len(server.requests) == 5, words  # as it was it goes no further
         options = (*options, "--most-requests", whole)

@@ -118,7 +118,7 @@ def test_a_cloned_policy_plays_in_its_environment(finished_run):
     "options, words",
     (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
     (["--env", "my_module:Env-v0"], "this study plays environments with an expert"),
-    (["--credits", "my_module:credit"], "a function of your own stands beside"),
+    (["--credits", "my_module:credit"], "a function of your own is compared"),
     (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
     (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
     (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
