@@ -258,8 +258,8 @@ def _processes(found: Gradients) -> Table:
         for each in found.measured
     ]  # fmt: skip
     words = (
-        "Steps: mean per episode. Advantage 0: share of steps whose true advantage is 0. Error of K: root mean squared "
-        "error of Q - V, each estimated from K independent continuations; exact, and in brackets sampled."
+        "Steps: mean per episode. Advantage 0: share of steps with true advantage 0. Error of K: root mean squared "
+        "error of Q - V, each from K independent continuations; exact, and in brackets sampled."
     )
     return Table("Processes and their players", heads, rows, words)
 
