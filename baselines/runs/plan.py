@@ -325,7 +325,7 @@ def _sizes(config: Any, *how: Any) -> _Sizes:
         return round(one + steps * (other - one))
 
     (*counts, peaks), (*more, others) = some[0], some[-1]
-    return _Sizes(*map(deep, counts, more), tuple(map(deep, peaks, others)))
+    return _Sizes._make([*map(deep, counts, more), tuple(map(deep, peaks, others))])
 
 
 @dataclass(frozen=True)
