@@ -1,7 +1,6 @@
 """Estimate of a run's cost before its model is loaded: memory by part, tokens and hours of an iteration.
 
-A pass of the update is run on tensors without memory (PyTorch's fake tensors), forward and backward, and every
-allocation is counted; two small depths give the cost of a layer. The rest is computed from `config.json`. Prompts are
+A pass of the update is counted by `baselines.runs.pass_memory`. The rest is computed from `config.json`. Prompts are
 those of two episodes of random commands or of the expert, whichever are longer. Seconds follow this model, with the
 formulas of `baselines.records.utilisation`:
 
@@ -13,23 +12,17 @@ formulas of `baselines.records.utilisation`:
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
-import functools
 import importlib.util
 import math
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from agentgym.checks import suggest
 from agentgym.outside.text import DataError
@@ -41,26 +34,24 @@ from baselines.imitation.updates import Updates
 from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from baselines.runs.engine import SHARE as ENGINE_SHARE
 from baselines.runs.engine import Engine
+from baselines.runs.pass_memory import PassSizes, empty_model, on_cpu, pass_sizes
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import clones_adapter, cloning, make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
 from policies.decode.batch import READ_TOKENS
 from policies.decode.graph import COLUMNS, rounded
 from policies.decode.kept import KEPT_SHARE
-from policies.pretrained import SEEING, mixed_precision, text_config
+from policies.pretrained import mixed_precision, text_config
 from policies.scoring.attention import may_take_runs
-from policies.scoring.head import autocast, hidden_at, token_logprobs
 from policies.scoring.prefix_tree import merge_trees
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
-from policies.training import can_recompute, recomputed_activations
+from policies.training import can_recompute
 
 GIB = 2**30
 #: Assumed shares of the device's peak and of its bandwidth, and seconds of the host per decode step.
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
 #: Usable share of the memory: the rest is for the device's context and for fragmentation.
 USABLE = 0.94
-#: Depths of the models whose passes are counted.
-_DEPTHS = (2, 4)
 
 
 class DoesNotFitError(ValueError):
@@ -196,138 +187,6 @@ def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
     return max(found, key=lambda one: one.prompts, default=Played(1, 1024, 1024, 1024, reply, 0.0))
 
 
-class Allocations(TorchDispatchMode):
-    """Counts the bytes of tensor storages allocated while the block runs: `now`, and their maximum, `peak`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = self.peak = 0
-        self._known: dict[int, Any] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count the storages of its results; those of its arguments were there before."""
-        self._add((args, kwargs), counted=False)
-        found = func(*args, **(kwargs or {}))
-        self._add(found, counted=True)
-        return found
-
-    def _add(self, values: Any, *, counted: bool) -> None:
-        for each in tree_leaves(values):
-            if isinstance(each, torch.Tensor) and (key := id(storage := each.untyped_storage())) not in self._known:
-                size = storage.nbytes() * counted
-                self._known[key] = weakref.ref(storage, functools.partial(self._remove, key, size))
-                self.now += size
-                self.peak = max(self.peak, self.now)
-
-    def _remove(self, key: int, size: int, _: object) -> None:
-        self.now -= size
-        del self._known[key]
-
-
-def _model(config: Any, dtype: torch.dtype, rank: int) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
-
-    kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
-    with torch.device("meta"):
-        model = kind.from_config(copy.deepcopy(config), dtype=dtype, attn_implementation="sdpa")
-        if rank:
-            import peft
-
-            made = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
-            model = peft.get_peft_model(model, made)
-    return model
-
-
-def _on_cpu(model: Any) -> Any:
-    known: dict[int, Any] = {}
-    for module in model.modules():
-        for named in (module._parameters, module._buffers):
-            for name, each in named.items():
-                if each is not None and id(each) not in known:
-                    fresh = torch.empty(each.shape, dtype=each.dtype)
-                    known[id(each)] = fresh if named is module._buffers else nn.Parameter(fresh, each.requires_grad)
-                named[name] = None if each is None else known[id(each)]
-    return model
-
-
-class _Sizes(NamedTuple):
-    """`peaks` of what a pass allocates: forward, and backward through the head, the layers and the embeddings.
-
-    Each grows linearly with the number of layers; their maximum does not.
-    """
-
-    parameters: int
-    trained: int
-    adapted: int
-    weights: int
-    peaks: tuple[int, ...]
-
-    @property
-    def activations(self) -> int:
-        return max(self.peaks)
-
-
-def _count(
-    config: Any, dtype: torch.dtype, rank: int, precision: torch.dtype | None, recompute: bool, rows: int, row: int,
-    reply: int,
-) -> _Sizes:  # fmt: skip
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.random.fork_rng(devices=[]):
-        model = _on_cpu(_model(config, dtype, rank))
-        weights = list(model.parameters())
-        trained = [weight for weight in weights if weight.requires_grad]
-        for weight in trained:
-            weight.grad = torch.zeros_like(weight)  # of the previous pass
-        peaks = list[int]()
-
-        def mark(_: object = None) -> None:
-            peaks.append(found.peak)
-            found.peak = found.now
-
-        def embedded(module: Any, given: Any, states: torch.Tensor) -> None:
-            if states.requires_grad:
-                states.register_hook(mark)
-
-        model.get_input_embeddings().register_forward_hook(embedded)
-        with recomputed_activations(model) if recompute else contextlib.nullcontext(), Allocations() as found:
-            ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
-            places = torch.arange(row - reply, row).repeat(rows)
-            with autocast(torch.device("cpu"), precision):
-                # A mask of four dimensions is used unchanged; otherwise a mask of T squared entries would be made here.
-                mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
-                hidden = hidden_at(model, ids, lines, places, use_cache=False, attention_mask=mask)[0]
-                hidden.register_hook(mark)
-                targets = torch.zeros_like(places)
-                figures = token_logprobs(model.get_output_embeddings(), hidden, targets, entropy=False)
-            mark()
-            figures.logprobs.sum().backward()
-            mark()
-    bases = [module.get_base_layer().weight for module in model.modules() if hasattr(module, "get_delta_weight")]
-    every, moving, adapted = (sum(weight.numel() for weight in each) for each in (weights, trained, bases))
-    return _Sizes(every, moving, adapted, sum(weight.nbytes for weight in weights), tuple(peaks))
-
-
-def _sizes(config: Any, *how: Any) -> _Sizes:
-    depth = config.get_text_config().num_hidden_layers
-    few, many = _DEPTHS if depth > max(_DEPTHS) else (depth, depth)
-    some = []
-    for layers in {few: None, many: None}:
-        shallow = type(config).from_dict(config.to_dict())
-        inner = shallow.get_text_config()
-        inner.num_hidden_layers = layers
-        if getattr(inner, "layer_types", None):
-            inner.layer_types = inner.layer_types[:layers]
-        some.append(_count(shallow, *how))
-    steps = (depth - few) / max(many - few, 1)
-
-    def deep(one: int, other: int) -> int:
-        return round(one + steps * (other - one))
-
-    (*counts, peaks), (*more, others) = some[0], some[-1]
-    return _Sizes._make([*map(deep, counts, more), tuple(map(deep, peaks, others))])
-
-
 @dataclass(frozen=True)
 class Plan:
     """Estimated cost of a run on a device.
@@ -414,7 +273,10 @@ class Planner:
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
-        self._model, self._known = _model(self._config, torch.float32, settings.config.lora), dict[Any, _Sizes]()
+        self._model, self._known = (
+            empty_model(self._config, torch.float32, settings.config.lora),
+            dict[Any, PassSizes](),
+        )
         self._gpu = self.device.gpu and not self._tiny  # the tiny model always runs on the CPU
         self._words = choose_attention(self._model, self._gpu, attention)
         large = sum(each.numel() for each in self._model.parameters()) >= LARGE
@@ -530,8 +392,8 @@ class Planner:
             fewer = max(settings.training.groups // 4, 1)
             yield f"--groups {fewer}", having(groups=fewer)
 
-    def _sized(self, *key: Any) -> _Sizes:
-        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+    def _sized(self, *key: Any) -> PassSizes:
+        found = self._known[key] = self._known.get(key) or pass_sizes(self._config, *key)
         return found
 
     def _rows(self, settings: RunSettings) -> int:
@@ -552,13 +414,13 @@ class Planner:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         with FakeTensorMode(allow_non_fake_inputs=True):
-            return mixed_precision(_on_cpu(_model(self._config, torch.float32, 0)))
+            return mixed_precision(on_cpu(empty_model(self._config, torch.float32, 0)))
 
     def _seconds(self, settings: RunSettings, precision: torch.dtype | None, recompute: bool) -> dict[str, float]:
         training, one, device = settings.training, self.played, self.device
         episodes, model = (
             training.groups * training.group_size,
-            _model(self._config, torch.float32, settings.config.lora),
+            empty_model(self._config, torch.float32, settings.config.lora),
         )
         prompt, steps = round(one.prompts / one.steps), round(one.steps)
         read = [round(one.fresh)] if self._keeps else [prompt] * steps

@@ -18,9 +18,8 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
 from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScorerConfig, StepScorer
-from wrappers.credit.group import number_pairs
 from wrappers.credit.task_graph import TaskGraphs
-from wrappers.credit.tigpo import distances_with
+from wrappers.credit.tigpo import discounted, distances_with, gains_with
 
 
 @fields_checked
@@ -55,19 +54,9 @@ class TaskDistance(StepScorer):
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), gamma^d of each row's next state, or its gain; 0 if no path to success is known."""
         table = by_task(table)
-        distance = distances_with(table, self.graphs)
-        if self.config.of == "next":
-            return self._values(distance)
-        pairs, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-        before = np.full(len(example), np.inf)
-        np.minimum.at(before, pairs, 1.0 + distance)
-        earlier = [self.graphs.distance(table.groups[table.group[r]], table.states[table.state[r]]) for r in example]
-        return self._values(distance) - self._values(np.minimum(before, earlier))[pairs]
-
-    def _values(self, distance: Floats) -> Floats:
-        known = np.isfinite(distance)
-        found: Floats = np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
-        return found
+        if self.config.of == "gain":
+            return gains_with(table, self.graphs, self.config.gamma)
+        return discounted(distances_with(table, self.graphs), self.config.gamma)
 
     def update(
         self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float

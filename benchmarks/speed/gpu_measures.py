@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
 from baselines.records.utilisation import decode_seconds, forward_flops, peak_bandwidth, peak_flops, training_flops
-from baselines.runs.plan import Allocations
+from baselines.runs.pass_memory import Allocations
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.huggingface import HuggingFacePolicy

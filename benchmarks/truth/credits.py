@@ -31,6 +31,8 @@ REFERENCE, BRANCHES, COMBINED = "reference", "branches", "combined"
 BASELINE = "gigpo step"
 #: Credits that are made while a player is measured.
 VINE, ORACLE, RANDOM = "vine", "oracle", "random"
+#: Made from exact distances, beside the same method with distances of recorded steps.
+SOLVER, _RECORDED = "turn_credit total, solver", "turn_credit total, distance"
 #: The name under which the chosen combination is measured.
 CHOSEN = "frontier"
 #: Methods of the league that come from this project, not from a paper.
@@ -125,7 +127,8 @@ def names_of(name: str) -> list[str]:
     if name not in SETS:
         own = "; a function of your own stands beside the methods in --methods of the default benchmark"
         raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")
-    return [credit.name for credit in SETS[name]]
+    found = [credit.name for credit in SETS[name]]
+    return [*found, SOLVER] if _RECORDED in found else found
 
 
 def credits_called(names: Iterable[str], learned: bool) -> list[Credit]:

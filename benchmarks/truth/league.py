@@ -8,6 +8,7 @@ measure at every group size, and the truth itself as a credit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.play.values import Played, choices_of, state_continuations, states_of
+from baselines.scorers.exact_gain import ExactGain
 from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval, bootstrap_weights
@@ -28,7 +30,8 @@ from benchmarks.truth.measures import intervals, samples
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
 from wrappers.credit.group import split_groups
-from wrappers.credit.method import Credit
+from wrappers.credit.method import TOTAL, Credit
+from wrappers.credit.turn_credit import turn_credit
 from wrappers.credit.vine import vine
 from wrappers.distance import Distances, kinds_of_steps
 
@@ -150,6 +153,11 @@ def measure(
     table = played.table
     truths, truth_steps = truths_of(config, env, played, progress)
     credits, vine_steps = sets.credits_called(config.credits, name in config.models[env]), 0
+    if isinstance(played.envs, Distances) and sets.SOLVER in config.credits:
+        gains = ExactGain(played.envs.found).scores(table)
+        ones = np.ones(len(table))  # scripted players write no tokens
+        solver = functools.partial(turn_credit, given=gains, tokens=ones)
+        credits.append(Credit("turn_credit", TOTAL, "solver", solver))
     if config.branches:
         branched, vine_steps = vine_credit(config, env, played)
         credits.append(branched)

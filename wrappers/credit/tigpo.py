@@ -88,6 +88,29 @@ def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
     return np.array(found, np.float64)[cell[0]]
 
 
+def gains_with(table: StepTable, history: TaskGraphs | None, gamma: float) -> Floats:
+    """Return float64 (N,): each step's gain in gamma^distance, by the table and the history; 0 without a path.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "s"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> gains_with(table, None, 0.5)  # success is two steps from s, one from u
+    array([0.25, 0.5 , 0.  ])
+    """
+    after, graphs = distances_with(table, history), history or TaskGraphs()
+    pairs, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    before = np.full(len(example), np.inf)
+    np.minimum.at(before, pairs, 1.0 + after)
+    earlier = [graphs.distance(table.groups[table.group[row]], table.states[table.state[row]]) for row in example]
+    return discounted(after, gamma) - discounted(np.minimum(before, earlier), gamma)[pairs]
+
+
+def discounted(distance: Floats, gamma: float) -> Floats:
+    """Return gamma^distance, 0 where the distance is infinite."""
+    known = np.isfinite(distance)
+    found: Floats = np.where(known, gamma ** np.where(known, distance, 0.0), 0.0)
+    return found
+
+
 def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TIGPOOptions]) -> dict[Hashable, Floats]:
     """Return the worths of each group's episodes by group name, to be `earlier` for a later table."""
     chosen = choose(TIGPOOptions, PRESETS, preset, options)

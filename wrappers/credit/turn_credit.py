@@ -20,11 +20,14 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import group_means
-from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
+from wrappers.credit.method import PENALTY, TOTAL, Credit, Method
 from wrappers.credit.options import OutcomeOptions, credit, option, presets
 from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
+from wrappers.credit.tigpo import gains_with
 
+#: Discount of distances, that of `baselines.scorers.task_distance`.
+GAMMA = 0.8
 _SCORES = (
     'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
     'recorded steps of the task; "values", a critic\'s, of the state before it; "judge", of the state after it'
@@ -111,12 +114,18 @@ def _outcome(table: StepTable, options: Mapping[str, Any]) -> Floats:
     return outcomes(table, {"outcome": options["outcome"]})[table.trajectory]
 
 
+def by_distance(table: StepTable) -> Floats:
+    """Return the advantage by distances in the table's own graph, float64 (N,); every reply counts as one token."""
+    return turn_credit(table, given=gains_with(table, None, GAMMA), tokens=np.ones(len(table)), scores="distance")
+
+
 METHODS = (
     Method(
         "turn_credit", turn_credit,
         "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
         options=PENALTY, scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
         scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
-        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF", unmeasured=NEEDS_MODEL,
+        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF",
+        credits=(Credit("turn_credit", TOTAL, "distance", by_distance, recent=True),),
     ),
 )  # fmt: skip

@@ -19,7 +19,8 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.recipes.papers import PAPERS, Paper
 from baselines.records.metrics import without_times
 from baselines.runs.engine import Engine
-from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count, _sizes
+from baselines.runs.pass_memory import Allocations, count_pass, pass_sizes
+from baselines.runs.plan import CARDS, GIB, Device, DoesNotFitError, Planner
 from baselines.runs.settings import RunSettings, run_settings
 from benchmarks.run import app
 from policies.huggingface import HuggingFacePolicy
@@ -257,7 +258,9 @@ def test_allocations_are_counted_while_they_live() -> None:
 
 def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
     model = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64).model
-    planned = _count(model.config, torch.float32, 0, None, False, 4, 16, 5)  # 4 rows of 16 tokens, 5 of them replies
+    planned = count_pass(
+        model.config, torch.float32, 0, None, False, 4, 16, 5
+    )  # 4 rows of 16 tokens, 5 of them replies
     for weight in model.parameters():
         weight.grad = torch.zeros_like(weight)
     with Allocations() as found:
@@ -276,7 +279,7 @@ def test_few_layers_tell_what_many_take(rank: int, precision: torch.dtype | None
     """A large vocabulary: with few layers the embeddings' gradients are the most, with many the activations."""
     config = tiny_policy([f"word{number}" for number in range(2000)], seed=0, layers=12, width=16, mlp=32).model.config
     how = torch.float32, rank, precision, recompute, 2, 64, 4
-    assert _sizes(config, *how) == _count(config, *how)
+    assert pass_sizes(config, *how) == count_pass(config, *how)
 
 
 @pytest.fixture(scope="module")
