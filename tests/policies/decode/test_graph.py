@@ -108,7 +108,7 @@ class Schedule:
 
     def step(self) -> None:
         what = str(
-            self.rng.choice(["begin", "grow", "keep", "join", "end", "clear"], p=[0.15, 0.45, 0.17, 0.15, 0.05, 0.03])
+            self.rng.choice(["begin", "grow", "keep", "join", "end", "clear"], p=[0.15, 0.4, 0.15, 0.15, 0.12, 0.03])
         )
         if not self.live or (what == "begin" and len(self.live) < 3):
             what, model = "begin", int(self.rng.random() < 0.15)
