@@ -7,6 +7,7 @@ so a shape is recorded when it has occurred that often: the time is then at most
 
 from __future__ import annotations
 
+import functools
 import warnings
 import weakref
 from collections.abc import Callable
@@ -103,9 +104,9 @@ def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
 
     `torch.cuda.graph` would also return all unused memory to the device, which later passes then ask for again.
     """
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
+    with torch.cuda.stream(_recording_stream(torch.cuda.current_device())):
         # Another thread may update weights meanwhile (`rollout.staleness`).
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
@@ -113,6 +114,12 @@ def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
         finally:
             graph.capture_end()
     return graph.replay
+
+
+@functools.cache
+def _recording_stream(device: int) -> torch.cuda.Stream:
+    """One for all recordings: cuBLAS keeps 32 MiB for every stream that it has met."""
+    return torch.cuda.Stream(device)
 
 
 class StepGraphs:

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import Gemma2Config, Gemma2ForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from policies.decode.sampler import pick
 from policies.scoring import score_replies
 from policies.scoring import tokens as scoring_tokens
-from policies.scoring.head import changes_logits, hidden_at, logits_at, takes_positions, token_logprobs
+from policies.scoring.head import changes_logits, hidden_at, logits_at, restrict, takes_positions, token_logprobs
 from policies.scoring.tokens import score_with_divergence
 from tests.cases import cases
 from tests.refusals import refuses
@@ -244,3 +247,34 @@ def small(kind, config, **options):  # type: ignore[no-untyped-def]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return kind(config(**sizes, **heads, **options)).eval()
+
+
+class _OnTheHost(TorchDispatchMode):
+    """The most numbers of a tensor on the CPU that any operation reads or writes."""
+
+    most = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        for each in tree_leaves((args, kwargs, found)):
+            if isinstance(each, Tensor) and each.device.type == "cpu":
+                self.most = max(self.most, each.numel())
+        return found
+
+
+@cases("every", False, True)
+def test_a_restriction_costs_the_host_its_allowed_tokens_and_no_mask(every: bool) -> None:
+    """On "meta", which stands for a GPU, n = 3 rows of V = 1,000 tokens: not even one row of a mask is made."""
+    allowed = [(1, 2, 999), () if every else (7,), (4, 5)]
+    logits = torch.zeros(3, 1000, device="meta")
+    weight = torch.zeros(1000, 8, device="meta", requires_grad=True)
+    targets = torch.zeros(3, dtype=torch.int64, device="meta")
+    with _OnTheHost() as host:
+        assert restrict(logits, allowed).shape == (3, 1000)
+        pick(logits, torch.zeros(3, dtype=torch.float64, device="meta"), 1.0, allowed)
+        hidden = torch.zeros(3, 8, device="meta")
+        token_logprobs(lambda states: states @ weight.T, hidden, targets, allowed=allowed).logprobs.sum().backward()
+    assert host.most == 2 * sum(map(len, allowed))  # a row and a column of each
+    with _OnTheHost() as host:  # what it must not do is seen
+        logits.masked_fill(torch.ones(3, 1000, dtype=torch.bool).to("meta"), 0.0)
+    assert host.most == 3000
