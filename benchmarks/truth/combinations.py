@@ -25,7 +25,7 @@ from benchmarks.truth.league import credits_of
 from benchmarks.truth.pages import SHOWN, mean_title
 from benchmarks.truth.truths import truths_of
 
-#: What the combinations are held against: what papers have published.
+#: What the combinations are compared with: published methods.
 PUBLISHED = tuple(credit for credit in SETS["methods"] if credit.method not in OWN)
 
 

@@ -42,7 +42,8 @@ def test_the_hours_of_the_plan_are_replaced_by_measured_ones(monkeypatch: pytest
         live(trainer, None, {})
         said.append(live.left(trainer))
     # The plan's hour an iteration; then 60 s in two of them, and 80 s in three.
-    assert said == ["; 10 h 0 min left (plan)", "; 8 h 0 min left (plan)", "; 3 min left", "; 2 min left"]
+    times = ("; 10 h 0 min remaining (plan)", "; 8 h 0 min remaining (plan)", "; 3 min remaining", "; 2 min remaining")
+    assert said == list(times)
 
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
@@ -269,7 +270,7 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
     assert set().union(*(keys for _, keys in sent)) == set(events)
     assert {"probe_mean", "success", "kl"} <= set(events)
     assert "refresh=20" in pages[0]
-    assert "left (plan)" in pages[0]
+    assert "remaining (plan)" in pages[0]
     assert "refresh=0" in pages[-1]
     assert "Plan and measurement" in (out / "report.html").read_text()
     card = (out / "final" / "README.md").read_text()
