@@ -156,11 +156,11 @@ class Learner:
         config, begin = self.config, time.perf_counter()
         table, figures = self._costed(table)
         rate = self.rate(iteration, tokens)
-        asked = time.perf_counter()
+        begun = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "before":
             figures |= self.scorer.update(table, self.scorer.scores(table), None, rng, rate)
         scores, estimate = self.estimate(table, iteration)
-        scoring = time.perf_counter() - asked
+        scoring = time.perf_counter() - begun
         advantages = estimate.advantages
         if config.rollout.overlong == "mask":
             advantages = np.where(
@@ -178,11 +178,11 @@ class Learner:
             self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None,
             getattr(self.scorer, "teacher", None),
         )  # fmt: skip
-        asked = time.perf_counter()
+        begun = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
         if self.scorer is not None:
-            figures["seconds_scorer"] = scoring + time.perf_counter() - asked
+            figures["seconds_scorer"] = scoring + time.perf_counter() - begun
         kept = batch.kept()
         figures |= _sizes(table, advantages, batch, kept) | dict(estimate.figures) | {"learning_rate": rate}
         limits = Limits.of(self.policy, config.memory, batch.prompts, batch.replies)

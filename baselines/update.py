@@ -204,8 +204,8 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
 
 def recomputes(policy: Scorer, config: TrainerConfig) -> bool:
     """Return whether the log-probabilities of an update's replies are computed again before it."""
-    asked = config.loss.old_logprobs
-    return asked == "recompute" or (asked == "sampler" and not is_exact(policy))
+    source = config.loss.old_logprobs
+    return source == "recompute" or (source == "sampler" and not is_exact(policy))
 
 
 def update(

@@ -140,10 +140,10 @@ def claimed(folder: Path, config: Any) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with disk_cache.locked(folder / ".lock", wait=False):
-        path, asked = folder / CONFIG, json.loads(json.dumps(encode(config)))
+        path, given = folder / CONFIG, json.loads(json.dumps(encode(config)))
         if not path.is_file():
-            write_json(asked, path)
-        elif differing := _differences(path, asked):
+            write_json(given, path)
+        elif differing := _differences(path, given):
             raise OtherConfigurationError(
                 f"{folder} holds a benchmark with another configuration:\n" + "\n".join(differing) + "\n"
                 "Give another folder with --out, repeat the old options to continue it, or delete the folder."
@@ -151,13 +151,13 @@ def claimed(folder: Path, config: Any) -> Iterator[None]:
         yield
 
 
-def _differences(path: Path, asked: dict[str, Any]) -> list[str]:
+def _differences(path: Path, given: dict[str, Any]) -> list[str]:
     try:
         noted = dict(foreign_text.read_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {path.parent}") from None
     return [
-        f"  {name}: there {_short(noted.get(name))}, asked for {_short(asked.get(name))}"
-        for name in {**noted, **asked}
-        if noted.get(name) != asked.get(name)
+        f"  {name}: there {_short(noted.get(name))}, here {_short(given.get(name))}"
+        for name in {**noted, **given}
+        if noted.get(name) != given.get(name)
     ]

@@ -84,8 +84,8 @@ def _gpu_names() -> list[str]:
     """Names of NVIDIA's cards as the driver's own command tells them, which is quicker than importing PyTorch."""
     if shutil.which("nvidia-smi") is None:
         return []
-    asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return [] if done.returncode else done.stdout.split("\n")[:-1]
 
 

@@ -30,7 +30,7 @@ _GRACE = 3.0
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work: "references", "clone", "method", or "part" of a study, whose name is in `method`."""
+    """One process's work: "clone", "part" of a study, whose name is in `method`, or else a run of a method."""
 
     kind: str
     seed: int = 0
@@ -40,8 +40,7 @@ class Job:
     def name(self) -> str:
         """Folder name, unique in a benchmark; other signs of a method's name than letters, digits and .=+ are "-"."""
         method = re.sub(r"[^\w.=+]+", "-", self.method)
-        names = {"references": "references", "clone": f"clone-seed{self.seed}", "part": method}
-        return names.get(self.kind, f"{method}-seed{self.seed}")
+        return {"clone": f"clone-seed{self.seed}", "part": method}.get(self.kind, f"{method}-seed{self.seed}")
 
 
 #: Does one job and tells its progress; must be picklable: a function of a module, or a `functools.partial` of one.

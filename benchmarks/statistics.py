@@ -72,7 +72,7 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
     return Interval(mean, mean - reach, mean + reach)
 
 
-def paired_t(differences: ArrayLike, *, confidence: float = CONFIDENCE) -> tuple[Interval, float]:
+def paired_t(differences: ArrayLike) -> tuple[Interval, float]:
     """Return the mean of differences, one per seed, with the interval of a paired t test, and its two-sided p value.
 
     Differences without any spread have their mean as interval; p is then that of a sign test, 2^(1 - seeds), or 1 where
@@ -91,21 +91,19 @@ def paired_t(differences: ArrayLike, *, confidence: float = CONFIDENCE) -> tuple
     mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(len(d))
     if error <= _ROUNDING:
         return Interval(mean, mean, mean), 1.0 if abs(mean) <= _ROUNDING else 2.0 ** (1 - len(d))
-    reach = float(t.ppf(0.5 + confidence / 2, len(d) - 1)) * error
+    reach = float(t.ppf(0.5 + CONFIDENCE / 2, len(d) - 1)) * error
     return Interval(mean, mean - reach, mean + reach), float(2 * t.sf(abs(mean) / error, len(d) - 1))
 
 
-def seeds_needed(differences: ArrayLike, *, power: float = 0.8, level: float = 0.05, most: int = 10_000) -> int | None:
-    """Return how many seeds a paired t test needs to find the mean difference seen, given the spread seen.
+def seeds_needed(differences: ArrayLike, *, level: float = 0.05) -> int | None:
+    """Return how many seeds give a paired t test 80 % power for the mean difference seen, given the spread seen.
 
     Args:
         differences: one per seed, at least two.
-        power: chance to find it.
         level: of the two-sided test.
-        most: where the search ends.
 
     Returns:
-        At least 2; None where the mean is 0 or `most` is not enough.
+        At least 2; None if the mean is 0 or 10,000 seeds are not enough.
 
     >>> seeds_needed([0.0, 1.0, 2.0])  # effect size 1: ten pairs
     10
@@ -114,11 +112,11 @@ def seeds_needed(differences: ArrayLike, *, power: float = 0.8, level: float = 0
     mean, spread = abs(float(d.mean())), float(d.std(ddof=1))
     if mean <= _ROUNDING:
         return None
-    for count in range(2, most):
+    for count in range(2, 10_000):
         if spread <= _ROUNDING:
             return count
         shift, limit = mean / spread * math.sqrt(count), float(t.ppf(1 - level / 2, count - 1))
-        if float(nct.sf(limit, count - 1, shift)) >= power:
+        if float(nct.sf(limit, count - 1, shift)) >= 0.8:
             return count
     return None
 

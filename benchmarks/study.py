@@ -2,7 +2,7 @@
 
 A study has parts, each in a file of its own, so that the same command continues after Ctrl-C. Its folder then holds
 
-    config.json    what was asked; another configuration needs another folder
+    config.json    the configuration; another one needs another folder
     <part>.json    finished parts: the same command continues
     <file>.json    everything that was found
     report.html    tables and figures in one self-contained page
@@ -234,7 +234,7 @@ def work_off(
     """Do the unfinished jobs, each as soon as those that it needs are done; one process: in this one."""
     left = [job for job in jobs if not finished(job)]
     _say_done(len(jobs) - len(left), len(jobs), what, folder, console)
-    needed = {job: needs(job) for job in left}  # asked for again and again while others run
+    needed = {job: needs(job) for job in left}  # looked up again and again while others run
     if not left:
         return
     with shown(left, console) as progress:

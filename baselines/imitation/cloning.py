@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -72,7 +72,6 @@ def demonstrations(
     tasks: Sequence[Mapping[str, Any]],
     *,
     seed: int,
-    progress: Callable[[int], None] | None = None,
 ) -> list[Reply]:
     """Return expert steps as (prompt ids, token ids) of the policy, episode by episode.
 
@@ -80,8 +79,8 @@ def demonstrations(
         KeyError: the environments were not made with `expert=True`.
         ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
     """
-    table = collect(envs, Demonstrator(policy), tasks=tasks, seed=seed, progress=progress)
-    # Where the expert is silent (a dead end) there is nothing to learn.
+    table = collect(envs, Demonstrator(policy), tasks=tasks, seed=seed)
+    # At a dead end the expert has no answer, and there is nothing to learn.
     replies = () if table.replies is None else table.replies
     found = [reply for reply in replies if reply is not None and reply.token_ids]
     if not found:

@@ -375,14 +375,14 @@ def deferred() -> Iterator[Interruption]:
 
     Outside the main thread Python delivers no signals, and the flag remains unset.
     """
-    asked = Interruption()
+    stop = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stop
         return
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def note(number: int, _: FrameType | None) -> None:
-        asked.signal = number
+        stop.signal = number
         restore()
 
     def restore() -> None:
@@ -393,6 +393,6 @@ def deferred() -> Iterator[Interruption]:
     for number in kept:
         signal.signal(number, note)
     try:
-        yield asked
+        yield stop
     finally:
         restore()

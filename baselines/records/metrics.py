@@ -20,12 +20,6 @@ ABOUT = ("data", "data_fingerprint")
 _MOST_ITERATIONS = 10**9
 
 
-def without_times(row: Row) -> Row:
-    """Return a row without keys that depend on clock or memory readings; all other values repeat exactly."""
-    measured = ("seconds", "share", "memory")
-    return {k: v for k, v in row.items() if not (k.startswith(measured) or k.endswith("per_second"))}
-
-
 class MetricsLog:
     """Rows of a run, in memory and, with a folder, in `<folder>/log.jsonl`.
 

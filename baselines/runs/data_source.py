@@ -86,15 +86,15 @@ class DataSource:
             if not any(each.name not in (SOURCE_FILE, "config.json", ".lock") for each in folder.iterdir()):
                 self._write(path)  # the run has not started
                 return
-            difference = f"  there {there.words}\n  asked for {self.words}"
+            difference = f"  there {there.words}\n  here {self.words}"
             if there.fingerprint == self.fingerprint:
-                difference = f"  there {there.options}\n  asked for {self.options}"
+                difference = f"  there {there.options}\n  here {self.options}"
         elif self.source == GENERATED or not _is_begun(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._write(path)
             return
         else:
-            difference = f"  there generated tasks (it has no {SOURCE_FILE})\n  asked for {self.words}"
+            difference = f"  there generated tasks (it has no {SOURCE_FILE})\n  here {self.words}"
         raise OtherConfigurationError(
             f"{folder} holds a run on other data:\n{difference}\n"
             "Give another folder with --out, name the old data to continue it, or delete the folder."
@@ -136,7 +136,7 @@ def hand_on(folder: Path, model: Path) -> None:
 
 
 def open_data(
-    config: Config, row: EnvSettings, given: Mapping[str, Any], *, asked: Collection[str] = (), whole: bool = False
+    config: Config, row: EnvSettings, given: Mapping[str, Any], *, stated: Collection[str] = (), whole: bool = False
 ) -> tuple[Config, DataSource]:
     """Return a configuration on the data that options or variables name, with splits and numbers of tasks that fit.
 
@@ -147,7 +147,7 @@ def open_data(
     Args:
         config: the requested configuration, on generated tasks.
         given: arguments of the environment, which take precedence.
-        asked: fields of `baselines.runs.config.Sizes` that the user has set; they are not lowered.
+        stated: fields of `baselines.runs.config.Sizes` that the user has set; they are not lowered.
         whole: whether all training tasks of external data are used.
 
     Raises:
@@ -182,7 +182,7 @@ def open_data(
             return dataclasses.replace(config, setup=setup), source
         if named or not set(bare.tasks.splits) >= {setup.train, setup.validation, setup.test}:
             setup = _splits(setup, bare.tasks)
-        config = _sizes(dataclasses.replace(config, setup=setup), bare.tasks, asked, whole=whole and bool(named))
+        config = _sizes(dataclasses.replace(config, setup=setup), bare.tasks, stated, whole=whole and bool(named))
         splits = tuple(dict.fromkeys([setup.train, setup.validation, setup.test, *setup.beside]))
         counts = {split: int(bare.tasks.count(split)) for split in splits}
         most = _MOST if named else _MADE
@@ -216,7 +216,7 @@ def _splits(setup: Any, tasks: Any) -> Any:
     return dataclasses.replace(setup, validation=validation or test, test=test, beside=[])
 
 
-def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -> Config:
+def _sizes(config: Config, tasks: Any, stated: Collection[str], *, whole: bool) -> Config:
     setup, wanted = config.setup, dataclasses.asdict(config)
     parts: dict[str, list[str]] = {setup.train: ["clone_tasks", "training_tasks"]}
     for split, name in ((setup.test, "eval_tasks"), (setup.validation, "validation_tasks")):
@@ -224,8 +224,8 @@ def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -
     found: dict[str, Any] = {}
     for split, names in parts.items():
         count = int(tasks.count(split))
-        fixed = {name: int(wanted[name]) for name in names if name in asked}
-        free = {name: int(wanted[name]) for name in names if name not in asked}
+        fixed = {name: int(wanted[name]) for name in names if name in stated}
+        free = {name: int(wanted[name]) for name in names if name not in stated}
         left = count - sum(fixed.values())
         fewest = sum(_fewest(name, number) for name, number in free.items())
         if left < fewest:
@@ -241,7 +241,7 @@ def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -
                 free[name] = max(_fewest(name, free[name]), left * free[name] // total)
             free[list(free)[-1]] = left - sum(list(free.values())[:-1])
         found |= fixed | free
-    if whole and "training_tasks" not in asked:
+    if whole and "training_tasks" not in stated:
         found["training_tasks"] = int(tasks.count(setup.train)) - found["clone_tasks"]
     return dataclasses.replace(config, **found)
 

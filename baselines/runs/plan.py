@@ -106,15 +106,15 @@ def _timed(work: Callable[[], Any]) -> float:
     return max(time.perf_counter() - begin, 1e-9)
 
 
-def choose_attention(model: Any, gpu: bool, asked: str | None = None) -> str:
+def choose_attention(model: Any, gpu: bool, name: str | None = None) -> str:
     """Set the run's attention in `model.config`; return it, and a description of how it reads packed rows.
 
     If all layers attend to all earlier tokens, it is PyTorch's own, which reads packed rows sequence by sequence, and
     rollouts keep the keys of earlier turns. For sliding windows a GPU uses flash-attention, else flex attention.
     """
-    model.config._attn_implementation = found = asked or "sdpa"
+    model.config._attn_implementation = found = name or "sdpa"
     windows = not set(getattr(text_config(model), "layer_types", None) or ()) & {"linear_attention", "conv"}
-    if gpu and asked is None and windows and not may_take_runs(model):
+    if gpu and name is None and windows and not may_take_runs(model):
         found = "flash_attention_2" if importlib.util.find_spec("flash_attn") else "flex_attention"
         model.config._attn_implementation = found
     if may_take_runs(model):

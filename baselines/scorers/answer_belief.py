@@ -107,11 +107,11 @@ class AnswerBelief(OwnLikelihood):
         answers = [[self._answer(gold) for gold in self.golds_of(label)] for label in table.groups]
         found = np.full(len(table), -np.inf)
         for k in range(max(map(len, answers), default=0)):
-            asked = [
+            replies = [
                 self._asked(reply, *answers[group][min(k, len(answers[group]) - 1)])
                 for reply, group in zip(table.replies, table.group.tolist(), strict=True)  # type: ignore[arg-type]
             ]
-            found = np.maximum(found, self.likelihoods(table, asked))
+            found = np.maximum(found, self.likelihoods(table, replies))
         return found if self.config.measure == "log" else np.exp(found)
 
     def golds_of(self, label: Any) -> Sequence[str]:

@@ -243,11 +243,11 @@ class PrivilegedScorer(OwnLikelihood):
     def informed_likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
         """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan without a prompt."""
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
-        asked = [
+        moved = [
             dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
             for reply, prompt in zip(replies, prompts, strict=True)
         ]
-        given = dataclasses.replace(table, replies=np.fromiter(asked, np.object_, len(table)))
+        given = dataclasses.replace(table, replies=np.fromiter(moved, np.object_, len(table)))
         batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
         heat = self.config.temperature or self._policy.settings.temperature or 1.0
         memory = Memory(microbatch_tokens=self.config.microbatch_tokens or "auto")
@@ -256,7 +256,7 @@ class PrivilegedScorer(OwnLikelihood):
         allowed = batch.allowed or ((),) * len(batch)
         place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}
         found = np.full(written_tokens(table).shape, np.nan)
-        for row, (reply, prompt) in enumerate(zip(asked, prompts, strict=True)):
+        for row, (reply, prompt) in enumerate(zip(moved, prompts, strict=True)):
             if prompt:
                 at, length = place[prompt, reply.token_ids, reply.allowed], len(reply.token_ids)
                 found[row, :length] = scored[at, :length]

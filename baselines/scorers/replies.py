@@ -189,9 +189,9 @@ class OwnLikelihood(StepScorer):
         self._policy = policy
         self._tokenizer = policy.tokenizer
 
-    def likelihoods(self, table: StepTable, asked: Iterable[Reply]) -> Floats:
+    def likelihoods(self, table: StepTable, texts: Iterable[Reply]) -> Floats:
         """Return the mean log-probability of the tokens of a text per row, natural logarithm: float64 (N,)."""
-        replies = np.fromiter(asked, np.object_, len(table))
+        replies = np.fromiter(texts, np.object_, len(table))
         found = rescored(
             self._policy,
             replace(table, replies=replies),

@@ -62,9 +62,9 @@ class ReplyInHindsight(OwnLikelihood):
         Raises:
             ValueError: the table has no replies, or a reply no tokens.
         """
-        return self.likelihoods(table, self.asked(table))
+        return self.likelihoods(table, self.behind_ending(table))
 
-    def asked(self, table: StepTable) -> list[Reply]:
+    def behind_ending(self, table: StepTable) -> list[Reply]:
         """Return every reply behind the prompt that it is scored with; if it does not fit, the final state is cut."""
         reply_lengths(table)
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]  # reply_lengths has seen them

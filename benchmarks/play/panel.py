@@ -187,9 +187,9 @@ def play(
             seen(shown[0])
             first = False
         pause()
-        asked = time.perf_counter()
+        started = time.perf_counter()
         replies = act_each(policy, shown, infos_of(infos, playing), [rngs[episode.key] for episode in there])
-        generation = (time.perf_counter() - asked) / len(there)
+        generation = (time.perf_counter() - started) / len(there)
         said: Sequence[ChatAnswer | ChatFailure | None] = answers() if answers else [None] * len(there)
         actions = [""] * envs.num_envs
         for i, reply in zip(playing.tolist(), replies, strict=True):

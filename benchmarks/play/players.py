@@ -147,12 +147,12 @@ def prompted(player: Player, method: Method, examples: Examples, folder: Path) -
     from policies.huggingface import HuggingFacePolicy
 
     text = shown(examples, method.written)
-    asked = {
+    shape = {
         "method": method.name, "trials": method.trials, "admissible": method.listed,
         "shots": [example.task for example in examples.episodes],
         "examples": hashlib.sha256(text.encode()).hexdigest()[:16] if text else "",
     }  # fmt: skip
-    settings = {**player.settings, **asked}
+    settings = {**player.settings, **shape}
     policy: Any = player.policy
     writer = policy  # of notes, which are free text
     if player.answers is None:
@@ -169,7 +169,7 @@ def prompted(player: Player, method: Method, examples: Examples, folder: Path) -
         settings=settings,
         make=lambda episodes: method.envs(player.config, episodes, examples),
         play=Trials(folder, method.trials, writer) if method.trials > 1 else player.play,
-        prompting=asked | {name: settings[name] for name in _SENT if name in settings},
+        prompting=shape | {name: settings[name] for name in _SENT if name in settings},
     )
 
 

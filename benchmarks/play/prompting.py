@@ -119,7 +119,7 @@ def shown(examples: Examples, written: Callable[[str, str], str]) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to prompt: `asked` follows the rules, `written` makes an example's reply of a thought and a command.
+    """A way to prompt: `request` follows the rules, `written` makes an example's reply of a thought and a command.
 
     `parsing` is for `wrappers.reply.parse_reply`; `transcript` shows the whole episode as a conversation; `listed`
     None: admissible commands are as the environment's prompts have them; `trials` are attempts at a task, with notes on
@@ -127,7 +127,7 @@ class Method:
     """
 
     name: str
-    asked: str
+    request: str
     written: Callable[[str, str], str]
     parsing: Mapping[str, Any] = field(default_factory=dict)
     transcript: bool = False
@@ -138,18 +138,18 @@ class Method:
 
     def envs(self, config: Config, episodes: int, examples: Examples) -> gym.vector.VectorEnv[Any, Any, Any]:
         """Return environments that prompt and parse by this method, at most as many as there are episodes."""
-        asked = "\n\n".join(filter(None, (self.asked, shown(examples, self.written))))
+        request = "\n\n".join(filter(None, (self.request, shown(examples, self.written))))
         if self.listed is not None:
             setup = dataclasses.replace(config.setup, prompt={**config.setup.prompt, "admissible": self.listed})
             config = dataclasses.replace(config, setup=setup)
         envs = bare_envs(config, episodes)
-        return with_prompts(envs, config, transcript=self.transcript, reply_format=asked, **self.parsing)
+        return with_prompts(envs, config, transcript=self.transcript, reply_format=request, **self.parsing)
 
 
 #: A model that goes on makes up the next observation.
 _STOP = ("\nObservation:",)
 _LABELLED: dict[str, Any] = {
-    "asked": (
+    "request": (
         "Each turn, write two lines and nothing else:\n"
         "Thought: what you know by now, and what is to be done next\n"
         "Action: exactly one command\n"

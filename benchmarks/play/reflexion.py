@@ -144,12 +144,12 @@ class Trials:
         """Return the episode of the last trial, with tokens and seconds of all trials and notes."""
         episodes = [self.trials.entries[task, sample, k].episode for k in range(trial + 1)]
         notes = [self.notes.entries[task, sample, k] for k in range(trial)]
-        asked: list[Episode | Note] = [*episodes, *notes]
+        parts: list[Episode | Note] = [*episodes, *notes]
         noting = sum(note.seconds for note in notes)
         return dataclasses.replace(
             episodes[-1],
-            prompt_tokens=sum(each.prompt_tokens for each in asked),
-            reply_tokens=sum(each.reply_tokens for each in asked),
+            prompt_tokens=sum(each.prompt_tokens for each in parts),
+            reply_tokens=sum(each.reply_tokens for each in parts),
             seconds=sum(each.seconds for each in episodes) + noting,
             generation=sum(each.generation for each in episodes) + noting,
         )

@@ -263,9 +263,9 @@ def _shop(envs: timing.VectorEnv) -> Shop:
 def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
     envs = gym.make_vec(world.id, NUM_ENVS, **world.options)
     visit = timing.first_visit(envs, 0, world.steps, wander, timing.Stopwatch())
-    asked = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
+    searched = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
     search, speeds = _shop(envs).search, []
-    queries = list({search.words(query): query for query in asked}.values())  # caches ignore the order of words
+    queries = list({search.words(query): query for query in searched}.values())  # caches ignore the order of words
 
     def ask() -> None:
         for query in queries:

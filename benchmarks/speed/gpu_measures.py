@@ -110,10 +110,10 @@ def share_of_peak(flops: float, seconds: float, device: torch.device) -> float |
     return None if peak is None else 100 * flops / seconds / peak
 
 
-def seconds_of(device: torch.device, work: Callable[[], Any], repeats: int = _REPEATS) -> float:
+def seconds_of(device: torch.device, work: Callable[[], Any]) -> float:
     """Return the median seconds of some calls; one before them is left out."""
     found = []
-    for _ in range(repeats + 1):
+    for _ in range(_REPEATS + 1):
         _wait(device)
         begin = time.perf_counter()
         work()

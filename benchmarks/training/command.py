@@ -68,12 +68,12 @@ def learning(
     from baselines.runs.config import make_config
 
     row = settings_of(env)
-    asked = named(
+    stated = named(
         steps=steps, groups=groups, group_size=group_size, clone_tasks=clone_tasks, clone_epochs=clone_epochs,
         eval_tasks=eval_tasks, validation_tasks=validation_tasks, validation_every=validation_every,
     )  # fmt: skip
     played = row.played_by(model)
-    sizes = dataclasses.replace(played.quick if quick else played.full, **asked)
+    sizes = dataclasses.replace(played.quick if quick else played.full, **stated)
     model = check_model(model, download=download)
     check_sight(row.id, model, download=download)
     config = make_config(
@@ -82,7 +82,7 @@ def learning(
     )  # fmt: skip
     if clone_rate is not None:
         config.setup.clone["learning_rate"] = clone_rate
-    config, source = on_data(config, row, given, asked=list(asked))
+    config, source = on_data(config, row, given, stated=list(stated))
     _check_envs(config)
     names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
     _learn(config, out or Path("runs") / names[quick], jobs, source)
@@ -151,14 +151,14 @@ def check(folder: Annotated[Path, typer.Argument(help="Folder of a finished benc
 _LEARNING, _MEMORY, _WARM, _EVALUATION, _TRACKING = "Learning", "Memory", "Warm start", "Evaluation", "Tracking"
 
 
-def _settings_shown(asked: str) -> None:
+def _settings_shown(word: str) -> None:
     from rich.console import Console
 
     from baselines.config import explained as meanings
     from benchmarks.console import table
 
     try:
-        rows = meanings(None if asked == "list" else asked)
+        rows = meanings(None if word == "list" else word)
     except ValueError as error:
         raise typer.BadParameter(f"expected name=value, list, or a group; {error}", param_hint="--set") from None
     Console().print(table(["setting", "default", "meaning"], rows, left=3))
@@ -243,7 +243,7 @@ def train(
         if "=" not in word:
             _settings_shown(word)
             return
-    options_of_env, changes = arguments(option or ()), arguments(change or (), "--set")
+    env_options, changes = arguments(option or ()), arguments(change or (), "--set")
     env = known_env(env, pictures=True)
     from rich.console import Console
 
@@ -268,7 +268,7 @@ def train(
     if data is not None:
         if not row.data:
             raise typer.BadParameter(f"{row.id} plays no data of others", param_hint="--data")
-        options_of_env = {next(iter(row.data)): str(data)} | options_of_env
+        env_options = {next(iter(row.data)): str(data)} | env_options
     try:
         begun = None
         if start is not None:
@@ -291,9 +291,9 @@ def train(
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
-    asked = [*sizes, *["clone_tasks"] * (clone is not None)]
+    stated = [*sizes, *["clone_tasks"] * (clone is not None)]
     config, source = on_data(
-        settings.config, row, options_of_env, asked=asked, whole=not quick, show=("training_tasks", "validation_tasks")
+        settings.config, row, env_options, stated=stated, whole=not quick, show=("training_tasks", "validation_tasks")
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()

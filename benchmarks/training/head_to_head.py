@@ -155,7 +155,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
-    method, setting = _asked(plan, folder, job)
+    method, setting = _setting_of(plan, folder, job)
     config, budget, recipe = plan.config.learning, plan.config.token_budget, setting.made()
     policy, dose = _policy(plan, folder, job.seed), Dose(folder / job.name)
     training = trainer_config(config, job.seed, recipe).changed(
@@ -193,8 +193,8 @@ def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, d
     return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
 
 
-def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
-    """Method and setting of a run: of the search the one that is asked for, of a final run the one that was chosen."""
+def _setting_of(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
+    """Method and setting of a run: in the search the job's own, in a final run the chosen one."""
     if job.kind == SEARCH:
         return next(
             (method, setting) for method in plan.methods for setting in plan.settings(method)
@@ -294,9 +294,9 @@ def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float
 
 def _differences(study: Trainings, plan: Plan) -> str:
     """Return the settings in which a study differs from a plan; "": none."""
-    there, asked = encode(study.config), encode(plan.config)
-    names = [name for name in asked if name != "learning" and there[name] != asked[name]]
-    inside = [name for name in asked["learning"] if there["learning"][name] != asked["learning"][name]]
+    there, planned = encode(study.config), encode(plan.config)
+    names = [name for name in planned if name != "learning" and there[name] != planned[name]]
+    inside = [name for name in planned["learning"] if there["learning"][name] != planned["learning"][name]]
     return ", ".join([*names, *inside])
 
 

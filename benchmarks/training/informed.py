@@ -44,9 +44,9 @@ PAIRS = tuple((method, context) for context in CONTEXTS for method in METHODS)
 ARMS = (*REFERENCES, *(setting(*pair, control) for pair in PAIRS for control in CONTROLS))
 
 
-def labels(asked: str | None) -> list[str]:
+def labels(methods: str | None) -> list[str]:
     """Return the labels of settings that are separated by commas; None: all of this study."""
-    return [Setting.stated(label.strip()).label for label in asked.split(",")] if asked else list(ARMS)
+    return [Setting.stated(label.strip()).label for label in methods.split(",")] if methods else list(ARMS)
 
 
 _CAPTION = (
@@ -103,8 +103,8 @@ def _entropy(records: Iterable[Record]) -> str:
 
 def _rates(study: Trainings) -> str:
     """Return the learning rate of most recipes and those of the others, in words."""
-    asked = [record.setting for record in study.records if record.setting]
-    rates = {setting.recipe: setting.training["learning_rate"] for setting in asked}
+    settings = [record.setting for record in study.records if record.setting]
+    rates = {setting.recipe: setting.training["learning_rate"] for setting in settings}
     common = statistics.mode(rates.values())
     others = [f"{recipe}'s {rate:g}" for recipe, rate in rates.items() if rate != common]
     return ", ".join([f"the learning rate is {common:g}", *others])

@@ -63,8 +63,8 @@ Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: t
 Out = Annotated[Path | None, of(WHERE, "Folder of the results; the same command in it continues.")]
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(agentgym.__version__)
         raise typer.Exit
 

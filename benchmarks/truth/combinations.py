@@ -20,8 +20,8 @@ from benchmarks.statistics import Interval, bootstrap_weights, interval_of
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth import measures as measuring
-from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.league import vine_credit
+from benchmarks.truth.credits import CHOSEN, OWN, SETS, graph_else_vine, names_of
+from benchmarks.truth.league import credits_of
 from benchmarks.truth.pages import SHOWN, mean_title
 from benchmarks.truth.truths import truths_of
 
@@ -83,10 +83,9 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
             continue
         truth = truths_of(config, env, played, progress)[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
-        credits = credits_called(config.credits, learned=False)
+        credits = credits_of(config, env, name, played)[0]
         if config.branches:
-            branched = vine_credit(config, env, played)[0]
-            credits += [branched, graph_else_vine(branched)]
+            credits.append(graph_else_vine(credits[-1]))
         for size, (part, sample) in measuring.samples(episodes, truth.values, config.sizes).items():
             progress(len(success), len(config.players[env]), f"players, {len(credits)} credits in groups of {size}")
             for credit in credits:

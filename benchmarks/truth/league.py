@@ -152,15 +152,7 @@ def measure(
     played = playing.play(config, env, name, progress)
     table = played.table
     truths, truth_steps = truths_of(config, env, played, progress)
-    credits, vine_steps = sets.credits_called(config.credits, name in config.models[env]), 0
-    if isinstance(played.envs, Distances) and sets.SOLVER in config.credits:
-        gains = ExactGain(played.envs.found).scores(table)
-        ones = np.ones(len(table))  # scripted players write no tokens
-        solver = functools.partial(turn_credit, given=gains, tokens=ones)
-        credits.append(Credit("turn_credit", TOTAL, "solver", solver))
-    if config.branches:
-        branched, vine_steps = vine_credit(config, env, played)
-        credits.append(branched)
+    credits, vine_steps = credits_of(config, env, name, played)
     parts = {size: split_groups(table, size) for size in config.sizes}
     given = {}
     for i, (size, part) in enumerate(parts.items()):
@@ -194,12 +186,21 @@ def measure(
     )
 
 
-def vine_credit(config: playing.TruthConfig, env: str, played: Played) -> tuple[Credit, int]:
-    """Return the credit by continuations, which does not depend on groups, and the steps that they took."""
+def credits_of(config: playing.TruthConfig, env: str, name: str, played: Played) -> tuple[list[Credit], int]:
+    """Return the credits of a player's steps, `vine` the last one, and the steps of its continuations."""
+    credits = sets.credits_called(config.credits, name in config.models[env])
+    if isinstance(played.envs, Distances) and sets.SOLVER in config.credits:
+        gains = ExactGain(played.envs.found).scores(played.table)
+        ones = np.ones(len(played.table))  # scripted players write no tokens
+        solver = functools.partial(turn_credit, given=gains, tokens=ones)
+        credits.append(Credit("turn_credit", TOTAL, "solver", solver))
+    if not config.branches:
+        return credits, 0
+    # The credit by continuations does not depend on groups.
     found = state_continuations(played, config.branches, config.seed)
     outcome = playing.scripted_of(env).outcome
     scores = vine(played.table, continuations=found, outcome=outcome, gamma=config.gamma)
-    return Credit(sets.VINE, sets.BRANCHES, "", lambda table: scores), len(found)
+    return [*credits, Credit(sets.VINE, sets.BRANCHES, "", lambda table: scores)], len(found)
 
 
 def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:

@@ -72,7 +72,7 @@ class PrivilegedStudyConfig:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ContextRun:
     """One context of one clone, by control: success `gained` above `plain`, where it is known before a step.
 
     Also the share of steps that have it, the mean gap of a token, and by number the rank with the exact gains.
@@ -93,7 +93,7 @@ class PrivilegedResults(Found):
 
     config: PrivilegedStudyConfig
     steps: int
-    asked: list[Asked]
+    asked: list[ContextRun]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Stage:
     chosen: Sequence[Mapping[str, Any]]
 
 
-def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage], progress: Progress) -> Asked:
+def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage], progress: Progress) -> ContextRun:
     """Ask a clone with one context under every control."""
     context, _, number = part.partition(", clone ")
     seed = int(number)
@@ -134,7 +134,7 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     gained = {
         str(each): success_gained(config, stage, context, found, each, seed) for each in PLAYED if context in BEFORE
     }
-    return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
+    return ContextRun(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
 def success_gained(
@@ -303,10 +303,10 @@ def page(found: PrivilegedResults) -> Page:
 
 
 STUDY = Study(
-    name="privileged", file="privileged.json", version=2, part="context", record=Asked, results=PrivilegedResults,
+    name="privileged", file="privileged.json", version=2, part="context", record=ContextRun, results=PrivilegedResults,
     configure=configure, run=ask, page=page, prepare=prepare,
     parts=lambda config: [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts],
-    summary=lambda config, asked, stages: {
-        "steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked
+    summary=lambda config, records, stages: {
+        "steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": records
     },
 )  # fmt: skip

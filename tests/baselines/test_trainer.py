@@ -23,7 +23,7 @@ from baselines.evaluation import evaluate
 from baselines.recipes import RECIPES
 from baselines.recipes.definition import Recipe
 from baselines.records.checkpoint import checkpoints, describe_credit
-from baselines.records.metrics import LOG_FILE, Row, read_log, without_times
+from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.trainer import Trainer
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
@@ -54,7 +54,9 @@ def digest(policy: HuggingFacePolicy) -> str:
 
 
 def repeatable(rows: list[Row]) -> list[Row]:
-    return [without_times(row) for row in rows]
+    """Return rows without keys that depend on clock or memory readings; all other values repeat exactly."""
+    measured = ("seconds", "share", "memory")
+    return [{k: v for k, v in row.items() if not (k.startswith(measured) or k.endswith("per_second"))} for row in rows]
 
 
 @cache

@@ -11,13 +11,13 @@ from agentgym.rollout import collect
 from baselines.evaluation import evaluate
 from baselines.recipes import RECIPES
 from baselines.records.checkpoint import load_checkpoint
-from baselines.records.metrics import Row, without_times
 from baselines.scorers.critic import Critic
 from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
 from policies.training import trained_state
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
+from tests.baselines.test_trainer import repeatable
 
 
 def adapted(seed: int = 0) -> HuggingFacePolicy:
@@ -27,10 +27,6 @@ def adapted(seed: int = 0) -> HuggingFacePolicy:
 def trainer(policy: HuggingFacePolicy, folder: Path | None = None, *, recipe: str = "grpo", **changes: Any) -> Trainer:
     config = CONFIG.changed(checkpoint={"every": 1}, **{"learning_rate": 2e-2} | changes)
     return Trainer(policy, corridor(), RECIPES[recipe], TASKS, config, folder=folder, resume=True)
-
-
-def repeatable(rows: list[Row]) -> list[Row]:
-    return [without_times(row) for row in rows]
 
 
 def state(policy: HuggingFacePolicy) -> dict[str, torch.Tensor]:

@@ -166,7 +166,7 @@ def test_a_lost_job_is_run_again_with_the_same_outcome(finished_run, small_optio
 
 def test_another_configuration_in_the_same_folder_is_refused(finished_run, small_options):
     words = run(*small_options, "--steps", "3", "--out", str(finished_run), status=2)
-    assert "steps: there 2, asked for 3" in words
+    assert "steps: there 2, here 3" in words
     assert "--out" in words
 
 

@@ -45,11 +45,11 @@ class _Servers(EngineSampler):
         given = {"logprobs": True, "max_tokens": decoding.max_new_tokens, "stop_token_ids": sorted(decoding.ends)}
         if self._cuts and decoding.stop:  # from others a reply comes with what they wrote behind its end, cut off here
             given |= {"stop": list(decoding.stop), "include_stop_str_in_output": True}
-        asked = [
+        calls = [
             self._client.generate(self.episode, prompt_ids=list(one), sampling_params={**self._sampling, **given})
             for one in prompts
         ]
-        found = [asyncio.run_coroutine_threadsafe(one, self._events).result() for one in asked]
+        found = [asyncio.run_coroutine_threadsafe(one, self._events).result() for one in calls]
         self.versions += [one.extra_fields.get("global_steps") or 0 for one in found]
         return [Completion(list(one.token_ids), list(one.log_probs or ()), "length") for one in found]
 

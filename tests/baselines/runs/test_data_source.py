@@ -147,12 +147,12 @@ def test_splits_that_are_missing_are_shared_or_named(games: Path, tmp_path: Path
 
 def test_numbers_that_were_asked_for_are_kept_or_refused(games: Path) -> None:
     data = {"data": str(games)}
-    config, _ = opened("alfworld", data, changes={"clone_tasks": 6}, asked=["clone_tasks"])
+    config, _ = opened("alfworld", data, changes={"clone_tasks": 6}, stated=["clone_tasks"])
     assert (config.clone_tasks, config.training_tasks) == (6, 1)
     with pytest.raises(ValueError, match="split 'train' has 7 tasks, too few for 7 tasks to clone on and 1 more"):
-        opened("alfworld", data, changes={"clone_tasks": 7}, asked=["clone_tasks"])
+        opened("alfworld", data, changes={"clone_tasks": 7}, stated=["clone_tasks"])
     with pytest.raises(ValueError, match=r"split 'valid_unseen' has 4 tasks, too few for 9 tasks to test on$"):
-        opened("alfworld", data, changes={"eval_tasks": 9}, asked=["eval_tasks"])
+        opened("alfworld", data, changes={"eval_tasks": 9}, stated=["eval_tasks"])
 
 
 def test_a_fingerprint_goes_by_the_tasks_and_not_by_where_they_lie(games: Path, tmp_path: Path) -> None:

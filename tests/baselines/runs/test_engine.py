@@ -15,12 +15,13 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
-from baselines.records.metrics import read_log, without_times
+from baselines.records.metrics import read_log
 from baselines.runs.engine import ENGINE_FOLDER, Engine
 from benchmarks.run import app
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.tiny import tiny_policy
+from tests.baselines.test_trainer import repeatable
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -93,7 +94,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def rows(folder: Path) -> list[dict[str, float]]:
-    return [without_times(row) for row in read_log(folder / "log.jsonl")]
+    return repeatable(read_log(folder / "log.jsonl"))
 
 
 def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module: ModuleType) -> None:

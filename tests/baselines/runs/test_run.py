@@ -17,7 +17,6 @@ import baselines
 from baselines import train
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.recipes.papers import PAPERS, Paper
-from baselines.records.metrics import without_times
 from baselines.runs.engine import Engine
 from baselines.runs.pass_memory import Allocations, count_pass, pass_sizes
 from baselines.runs.plan import CARDS, GIB, Device, DoesNotFitError, Planner
@@ -26,6 +25,7 @@ from benchmarks.run import app
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
+from tests.baselines.test_trainer import repeatable
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -99,7 +99,7 @@ def test_under_an_adapter_the_adapter_is_cloned_on_the_stored_type_and_trained_f
     assert all(value is bases[1][name] for name, value in bases[0].items() if "lora_" not in name)
     train("corridor", out=tmp_path / "parts", **given)
     parts = train("corridor", out=tmp_path / "parts", **given | {"iterations": 2})
-    assert [without_times(row) for row in parts.log] == [without_times(row) for row in whole.log]
+    assert repeatable(parts.log) == repeatable(whole.log)
 
 
 def test_a_run_that_has_cloned_all_weights_goes_on(stored, tmp_path):

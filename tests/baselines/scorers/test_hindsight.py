@@ -188,14 +188,14 @@ def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None
     policy = babbling_policy()
     table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
     scorer = ReplyInHindsight(policy)
-    for row, asked in enumerate(scorer.asked(table)):
+    for row, asked in enumerate(scorer.behind_ending(table)):
         ending = table.states[table.next_state[table.last[table.trajectory[row]]]]
         ending_ids = scorer.encode(f"It ended here: {ending}\n")
         assert asked.prompt_ids == ending_ids + table.replies[row].prompt_ids  # type: ignore[index]
         assert asked.token_ids == table.replies[row].token_ids  # type: ignore[index]
-    assert len({asked.prompt_ids for asked in scorer.asked(table)}) > len(set(table.state))
+    assert len({asked.prompt_ids for asked in scorer.behind_ending(table)}) > len(set(table.state))
     words = ReplyInHindsight(policy, ReplyInHindsightConfig(final="outcome", won_text="right", lost_text="left"))
-    for won, asked in zip(table.won, words.asked(table), strict=True):
+    for won, asked in zip(table.won, words.behind_ending(table), strict=True):
         assert asked.prompt_ids[: len(words.encode("right"))] == words.encode("right" if won else "left")
 
 
@@ -207,7 +207,7 @@ def test_scores_are_the_policys_likelihoods_one_reply_at_a_time() -> None:
         scorer = ReplyInHindsight(policy, ReplyInHindsightConfig(temperature=0.7, **limits))
         expected = [
             float(policy.score([asked.prompt_ids], [asked.token_ids], 0.7).logprobs.mean().detach())
-            for asked in scorer.asked(table)
+            for asked in scorer.behind_ending(table)
         ]
         np.testing.assert_allclose(scorer.scores(table), expected, atol=1e-5)
 
@@ -239,7 +239,7 @@ def test_final_states_that_do_not_fit_and_wrong_settings() -> None:
     scorer = ReplyInHindsight(policy)
     reply = table.replies[0]  # type: ignore[index]
     policy.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 1
-    asked = scorer.asked(dataclasses.replace(table, replies=np.full(len(table), reply)))[0]
+    asked = scorer.behind_ending(dataclasses.replace(table, replies=np.full(len(table), reply)))[0]
     assert asked.prompt_ids == scorer.encode("It ended here: ")[:1] + reply.prompt_ids
     refuses(ValueError, "final must be 'state' or 'outcome', got 'end'", ReplyInHindsightConfig, final="end")
     refuses(ValueError, "level must be 'turn'", ReplyInHindsightConfig, level="token")

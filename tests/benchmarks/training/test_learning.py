@@ -98,7 +98,7 @@ def test_folders_name_what_differs_and_parts_wait_for_theirs(config, tmp_path):
         with claimed(tmp_path, config):
             pass
     other = dataclasses.replace(config, groups=99)
-    with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"), claimed(tmp_path, other):
+    with pytest.raises(OtherConfigurationError, match=r"groups: there 4, here 99"), claimed(tmp_path, other):
         pass
     assert list(parts(config)) == [
         "clone-seed0", "clone-seed1", "references",
