@@ -82,15 +82,16 @@ class _Shape:
         """Repeat the last step next."""
         self._place(self._lengths, self._width)
 
-    def step(self) -> None:
+    def step(self) -> Tensor:
+        """Compute the logits, write them where there is room for them, and return them in the model's type."""
         self._column += 1
         self._positions += 1
         self._mask.index_fill_(3, self._column, True)
         given = with_runs(self._attention, self._positions)
-        found = self._model(input_ids=self.tokens[:, None], use_cache=False, **given).logits[:, -1]
-        if self.logits is None:
-            self.logits = torch.empty(found.shape, dtype=torch.float32, device=found.device)
-        self.logits.copy_(found)
+        found: Tensor = self._model(input_ids=self.tokens[:, None], use_cache=False, **given).logits[:, -1]
+        if self.logits is not None:
+            self.logits.copy_(found)
+        return found
 
     def _attention(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         keys, values = self.slots[layer]
@@ -99,7 +100,7 @@ class _Shape:
         return attend_grouped(query, keys, values, self._mask, scale)
 
 
-def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
+def record(step: Callable[[], object], pool: Any) -> Callable[[], None]:
     """Return a function that replays the kernels of a step on a GPU; the step has run before.
 
     `torch.cuda.graph` would also return all unused memory to the device, which later passes then ask for again.
@@ -144,6 +145,7 @@ class StepGraphs:
         self._shape: _Shape | None = None
         self._shapes: dict[tuple[int, int], _Shape] = {}
         self._storage: Tensor | None = None  # a line for each layer
+        self._logits: Tensor | None = None
         self._weights: list[int] = []
         self._pool: Any = None
 
@@ -158,7 +160,10 @@ class StepGraphs:
         return found[:, :, :n]
 
     def append(self, model: Any, batch: KeyedBatch, tokens: Tensor, lengths: list[int], width: int) -> Tensor:
-        """Add a token to every row of a batch, whose keys move here; return the next logits, float32 (n, V).
+        """Add a token to every row of a batch, whose keys move here.
+
+        Returns:
+            The next logits, float32 (n, V), until any batch takes its next step.
 
         Args:
             tokens: int64 (n,).
@@ -177,10 +182,12 @@ class StepGraphs:
         if shape.replay is not None:
             shape.replay()
         else:
-            shape.step()
+            found = shape.step()
+            if shape.logits is None:
+                shape.logits = self._room_for(found).copy_(found)
             shape.taken += 1
             if self.works and shape.taken == _PAID:
-                self._record(shape)
+                self._record(shape, n)
         assert shape.logits is not None
         return shape.logits[:n]
 
@@ -209,7 +216,7 @@ class StepGraphs:
         """Return the storage as (layers, 2, rows, h, columns, size), enlarged if necessary."""
         self._rows, need = rows, 2 * rows * key.shape[1] * columns * key.shape[3]
         if self._storage is None or self._storage.shape[1] < need:
-            self._shapes, self._pool = {}, None  # they hold the addresses of what is replaced
+            self._shapes, self._shape, self._pool = {}, None, None  # they hold what is replaced
             self._most = max(self._most, need)  # after `clear` it need not grow step by step again
             self._storage = None
             self._storage = key.new_zeros(layers, self._most)
@@ -219,6 +226,8 @@ class StepGraphs:
         rows, inside, held = self._rows_for(n), self._holds(batch), batch.keys
         columns = held[0].shape[3] if inside else 0
         if width > columns:
+            # The shape is another one anyway, so rows that have ended take no memory from the columns.
+            rows = rounded(n) if inside else rows
             columns = rounded(width + COLUMNS, least=COLUMNS)
         layout = held[0].stride() if inside else ()
         slots = list(self._view(len(held), rows, columns, held[0][0]).unbind())
@@ -233,16 +242,22 @@ class StepGraphs:
         self._shape = self._shapes[rows, columns] = shape or _Shape(model, slots)
         return self._shape
 
-    def _record(self, shape: _Shape) -> None:
-        """Record the step of a shape, which has just been taken, and compare the recording with it."""
+    def _room_for(self, found: Tensor) -> Tensor:
+        """Return room for the logits of a shape, float32 (rows, V), which all shapes share."""
+        if self._logits is None or len(self._logits) < len(found):
+            self._logits = torch.empty(found.shape, dtype=torch.float32, device=found.device)
+        return self._logits[: len(found)]
+
+    def _record(self, shape: _Shape, n: int) -> None:
+        """Record the step of a shape, just taken with `n` replies, and compare their logits with those of a replay."""
         assert shape.logits is not None
-        expected = shape.logits.clone()
+        expected = shape.logits[:n].clone()
         try:
             self._pool = self._pool or torch.cuda.graph_pool_handle()
             shape.replay = record(shape.step, self._pool)
             shape.repeat()
             shape.replay()
-            apart = float((shape.logits - expected).abs().max() / expected.abs().max())
+            apart = float((shape.logits[:n] - expected).abs().max() / expected.abs().max())
             why = f"logits differ by {apart:.1e} of the largest" if not apart <= _SAME else ""
         except RuntimeError as error:
             why = str(error).splitlines()[0]
