@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,11 +81,11 @@ def usable_cores() -> int:
 
 def _gpu_names() -> list[str]:
     """Names of NVIDIA's cards as the driver's own command tells them, which is quicker than importing PyTorch."""
-    if shutil.which("nvidia-smi") is None:
-        return []
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return [] if done.returncode else done.stdout.split("\n")[:-1]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+    except (OSError, subprocess.CalledProcessError):
+        return []
 
 
 def _cpu_name() -> str:

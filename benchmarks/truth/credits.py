@@ -30,9 +30,7 @@ REFERENCE, BRANCHES, COMBINED = "reference", "branches", "combined"
 #: What differences are taken to: the step part of the method that needs no graph.
 BASELINE = "gigpo step"
 #: Credits that are made while a player is measured.
-VINE, ORACLE, RANDOM = "vine", "oracle", "random"
-#: Made from exact distances, beside the same method with distances of recorded steps.
-SOLVER, _RECORDED = "turn_credit total, solver", "turn_credit total, distance"
+VINE, ORACLE, RANDOM, SOLVER = "vine", "oracle", "random", "turn_credit total, solver"
 #: The name under which the chosen combination is measured.
 CHOSEN = "frontier"
 #: Methods of the league that come from this project, not from a paper.
@@ -128,7 +126,7 @@ def names_of(name: str) -> list[str]:
         own = "; a function of your own is compared with the methods by --methods of the default benchmark"
         raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")
     found = [credit.name for credit in SETS[name]]
-    return [*found, SOLVER] if _RECORDED in found else found
+    return [*found, SOLVER] if "turn_credit total, distance" in found else found
 
 
 def credits_called(names: Iterable[str], learned: bool) -> list[Credit]:

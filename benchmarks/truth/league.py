@@ -31,7 +31,7 @@ from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
 from wrappers.credit.group import split_groups
 from wrappers.credit.method import TOTAL, Credit
-from wrappers.credit.turn_credit import turn_credit
+from wrappers.credit.turn_credit import by_gains
 from wrappers.credit.vine import vine
 from wrappers.distance import Distances, kinds_of_steps
 
@@ -190,9 +190,7 @@ def credits_of(config: playing.TruthConfig, env: str, name: str, played: Played)
     """Return the credits of a player's steps, `vine` the last one, and the steps of its continuations."""
     credits = sets.credits_called(config.credits, name in config.models[env])
     if isinstance(played.envs, Distances) and sets.SOLVER in config.credits:
-        gains = ExactGain(played.envs.found).scores(played.table)
-        ones = np.ones(len(played.table))  # scripted players write no tokens
-        solver = functools.partial(turn_credit, given=gains, tokens=ones)
+        solver = functools.partial(by_gains, gains=ExactGain(played.envs.found).scores(played.table))
         credits.append(Credit("turn_credit", TOTAL, "solver", solver))
     if not config.branches:
         return credits, 0

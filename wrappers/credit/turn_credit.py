@@ -114,9 +114,14 @@ def _outcome(table: StepTable, options: Mapping[str, Any]) -> Floats:
     return outcomes(table, {"outcome": options["outcome"]})[table.trajectory]
 
 
+def by_gains(table: StepTable, gains: Floats) -> Floats:
+    """Return the advantage by the gains of steps, float64 (N,); every reply counts as one token."""
+    return turn_credit(table, given=gains, tokens=np.ones(len(table)))
+
+
 def by_distance(table: StepTable) -> Floats:
-    """Return the advantage by distances in the table's own graph, float64 (N,); every reply counts as one token."""
-    return turn_credit(table, given=gains_with(table, None, GAMMA), tokens=np.ones(len(table)), scores="distance")
+    """Return it by gains in the table's own graph."""
+    return by_gains(table, gains_with(table, None, GAMMA))
 
 
 METHODS = (
