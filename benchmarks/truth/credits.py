@@ -125,8 +125,7 @@ def names_of(name: str) -> list[str]:
     if name not in SETS:
         own = "; a function of your own is compared with the methods by --methods of the default benchmark"
         raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")
-    found = [credit.name for credit in SETS[name]]
-    return [*found, SOLVER] if "turn_credit total, distance" in found else found
+    return [*(credit.name for credit in SETS[name]), *([SOLVER] if SETS[name] is LEAGUE else [])]
 
 
 def credits_called(names: Iterable[str], learned: bool) -> list[Credit]:
