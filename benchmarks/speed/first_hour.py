@@ -96,8 +96,7 @@ def first_hour(folder: Path, model: str | None, minutes: float, tell: Tell, *, d
         "memory": run.weigh, "learning": run.learn, "resume": run.resume,
     }  # fmt: skip
     machine = describe_machine()
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "processor"
-    found = FirstHour(created(), machine.hardware, machine.software, name, model, [])
+    found = FirstHour(created(), machine.hardware, machine.software, Device.here().name, model, [])
     for name, do in work.items():
         tell(name)
         part, begin = Part(name), time.monotonic()
