@@ -273,10 +273,8 @@ class Planner:
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
-        self._model, self._known = (
-            empty_model(self._config, torch.float32, settings.config.lora),
-            dict[Any, PassSizes](),
-        )
+        self._model = empty_model(self._config, torch.float32, settings.config.lora)
+        self._known: dict[Any, PassSizes] = {}
         self._gpu = self.device.gpu and not self._tiny  # the tiny model always runs on the CPU
         self._words = choose_attention(self._model, self._gpu, attention)
         large = sum(each.numel() for each in self._model.parameters()) >= LARGE

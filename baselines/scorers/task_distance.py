@@ -18,8 +18,9 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
 from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScorerConfig, StepScorer
+from wrappers.credit.state_graph import discounted
 from wrappers.credit.task_graph import TaskGraphs
-from wrappers.credit.tigpo import discounted, distances_with, gains_with
+from wrappers.credit.tigpo import GAMMA, distances_with, gains_with
 
 
 @fields_checked
@@ -35,7 +36,7 @@ class TaskDistanceConfig(ScorerConfig):
 
     level: Literal["turn"] = "turn"
     of: Literal["next", "gain"] = "next"
-    gamma: Annotated[float, Range(above=0, high=1)] = 0.8
+    gamma: Annotated[float, Range(above=0, high=1)] = GAMMA
     max_tasks: Size | None = None
 
     def make(self, policy: Any) -> TaskDistance:

@@ -14,13 +14,19 @@ import numbers
 from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, Literal, Unpack
 
-import numpy as np
-
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
-from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs, transitions
+from wrappers.credit.state_graph import (
+    GraphCredit,
+    GraphOptions,
+    StateGraph,
+    discounted,
+    step_advantages,
+    step_costs,
+    transitions,
+)
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -89,10 +95,7 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     cost = step_costs(table, given)
     found = float(given) * graph.hop_distance() if isinstance(given, numbers.Real) else graph.cost_distance(cost)
     distance = graph.fill_unreachable(found, options["unreachable"])
-    success_value = options["success_value"]
-    known = np.isfinite(distance)
-    value = np.zeros(graph.n_nodes)
-    value[known] = success_value * omega ** distance[known]
+    value = options["success_value"] * discounted(distance, omega)
     step_reward = value[graph.target]
     if options["exponent"] == "next_plus_cost":
         step_reward = step_reward * omega**cost

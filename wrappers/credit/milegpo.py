@@ -27,7 +27,7 @@ from wrappers.credit.group import group_means, number_pairs, visit_advantages
 from wrappers.credit.method import PENALTY, STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
-from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.state_graph import StateGraph, discounted
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -100,7 +100,7 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     graph, scale = found.graph, options["success_value"]
     before, after = graph.source[rows], graph.target[rows]
     distance = graph.hop_distance()
-    value = scale * np.where(np.isfinite(distance), options["gamma"] ** np.where(np.isfinite(distance), distance, 0), 0)
+    value = scale * discounted(distance, options["gamma"])
     reward = value[after] - penalties(table, options, "row")
     nearer = _rise(found.near_milestones, before, after) - options["w_trap"] * _rise(found.near_traps, before, after)
     compared = visit_advantages(reward, before, graph.n_nodes, options)

@@ -311,6 +311,17 @@ class GraphCredit(NamedTuple):
     step_reward: Floats
 
 
+def discounted(distance: Floats, gamma: float) -> Floats:
+    """Return gamma^distance, 0 where the distance is infinite.
+
+    >>> discounted(np.array([0.0, 2.0, np.inf]), 0.5)
+    array([1.  , 0.25, 0.  ])
+    """
+    known = np.isfinite(distance)
+    found: Floats = np.where(known, gamma ** np.where(known, distance, 0.0), 0.0)
+    return found
+
+
 def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: StatisticsOptions) -> Floats:
     """Compare the steps out of each state by `values`, float64 (N,): float64 (N,), 0 for rows that are not edges.
 

@@ -24,8 +24,12 @@ from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.state_graph import discounted
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
+
+#: Discount of the distances of recorded steps where they are scores of another method.
+GAMMA = 0.8
 
 
 class TIGPOOptions(StatisticsOptions, total=False):
@@ -69,9 +73,7 @@ def tigpo(
     >>> tigpo(table, history=history).round(3)
     array([ 0.707, -0.707])
     """
-    distance = distances_with(table, history)
-    known = np.isfinite(distance)
-    value = np.where(known, options["success_value"] * options["gamma"] ** np.where(known, distance, 0.0), 0.0)
+    value = options["success_value"] * discounted(distances_with(table, history), options["gamma"])
     sets, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
     steps = visit_advantages(value - penalties(table, options, "row"), sets, len(example), options)
     episodes = _episodes(table, earlier or {}, options)
@@ -88,7 +90,7 @@ def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
     return np.array(found, np.float64)[cell[0]]
 
 
-def gains_with(table: StepTable, history: TaskGraphs | None, gamma: float) -> Floats:
+def gains_with(table: StepTable, history: TaskGraphs | None, gamma: float = GAMMA) -> Floats:
     """Return float64 (N,): each step's gain in gamma^distance, by the table and the history; 0 without a path.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
@@ -102,13 +104,6 @@ def gains_with(table: StepTable, history: TaskGraphs | None, gamma: float) -> Fl
     np.minimum.at(before, pairs, 1.0 + after)
     earlier = [graphs.distance(table.groups[table.group[row]], table.states[table.state[row]]) for row in example]
     return discounted(after, gamma) - discounted(np.minimum(before, earlier), gamma)[pairs]
-
-
-def discounted(distance: Floats, gamma: float) -> Floats:
-    """Return gamma^distance, 0 where the distance is infinite."""
-    known = np.isfinite(distance)
-    found: Floats = np.where(known, gamma ** np.where(known, distance, 0.0), 0.0)
-    return found
 
 
 def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TIGPOOptions]) -> dict[Hashable, Floats]:

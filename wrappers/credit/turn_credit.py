@@ -26,8 +26,6 @@ from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
 from wrappers.credit.tigpo import gains_with
 
-#: Discount of distances, that of `baselines.scorers.task_distance`.
-GAMMA = 0.8
 _SCORES = (
     'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
     'recorded steps of the task; "values", a critic\'s, of the state before it; "judge", of the state after it'
@@ -121,7 +119,7 @@ def by_gains(table: StepTable, gains: Floats) -> Floats:
 
 def by_distance(table: StepTable) -> Floats:
     """Return it by gains in the table's own graph."""
-    return by_gains(table, gains_with(table, None, GAMMA))
+    return by_gains(table, gains_with(table, None))
 
 
 METHODS = (
