@@ -169,16 +169,24 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
 def cloned_for(
     row: EnvSettings, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None, *,
     quick: bool, model: str = TINY, seeds: Sequence[int] = (), contexts: Mapping[str, float] | None = None,
+    short: int = 0,
 ) -> Path:  # fmt: skip
     """Return the folder of a clone by an environment's own settings, which is learned first where it is not there yet.
 
-    It learns to read `contexts`.
+    It learns to read `contexts`. If `short` is given, it learns that many episodes of the expert, once, with the tiny
+    policy's tasks and prompts, and is tested on 8 tasks.
     """
     played = row.played_by(model)
     sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
     config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
     if contexts is not None:
         config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
+    if short:
+        setup = dataclasses.replace(config.setup, options=row.setup.options, prompt=row.setup.prompt)
+        config = dataclasses.replace(
+            config, setup=setup, history=row.history, instructions=False, clone_tasks=short, clone_epochs=1,
+            eval_tasks=8, validation_tasks=4,
+        )  # fmt: skip
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
         if not path.is_file():

@@ -51,7 +51,10 @@ PLAYED: tuple[Control, ...] = ("right", "wrong")
 
 @dataclass(frozen=True)
 class PrivilegedStudyConfig:
-    """The options of the command; `policy` "": clones are learned first, which read `clone_contexts`."""
+    """The options of the command; `policy` "": clones are learned first, which read `clone_contexts`.
+
+    `short`: number of expert episodes of clones with short prompts; 0: the learning benchmark's number and prompts.
+    """
 
     env: str
     options: dict[str, Any]
@@ -64,6 +67,7 @@ class PrivilegedStudyConfig:
     quick: bool
     clone_contexts: dict[str, float]
     model: str = TINY
+    short: int = 0
 
     @property
     def name(self) -> str:
@@ -174,7 +178,7 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
         if not config.policy:
             job = cloned_for(
                 row, folder / "learning", seed, tell, quick=config.quick, model=config.model, seeds=config.seeds,
-                contexts=config.clone_contexts,
+                contexts=config.clone_contexts, short=config.short,
             )  # fmt: skip
         shown, policy = learned(job)
         distances = Distances(make_envs(shown, config.tasks * config.episodes))
@@ -197,6 +201,7 @@ def configure(
     read: Annotated[list[str] | None, option("Contexts of the clones' training, such as expert=0.25.")] = None,
     tasks: Annotated[int | None, option("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
     seeds: Annotated[int, option("Clones, with the seeds 0, 1, ...", min=1)] = 1,
+    short: Annotated[int, option("Clone N expert episodes once, with the tiny policy's prompts.", min=0)] = 0,
 ) -> PrivilegedStudyConfig:
     """Compare an informed policy's log-probabilities of its steps with the exact gains of the steps.
 
@@ -210,7 +215,7 @@ def configure(
     return PrivilegedStudyConfig(
         settings_of(env).name, arguments(option or ()), str(job_of(policy) or ""), list(context or get_args(Context)),
         tasks or (4 if quick else 48), 8, 1000, list(range(seeds)), quick, shares,
-        check_model(model, download=not policy),
+        check_model(model, download=not policy), short,
     )  # fmt: skip
 
 

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply, StepTable
+from baselines.environments.registry import settings_of
+from baselines.runs.config import Config
 from baselines.scorers.privileged import belief_gains, beliefs, turn_gaps
 from benchmarks.report.markdown import replaced
 from benchmarks.run import STUDIES
+from benchmarks.study import Study
 from benchmarks.training import informed
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folder
 from benchmarks.truth.privileged import STUDY, configure, section
 
@@ -39,6 +43,28 @@ def test_gaps_and_beliefs_by_hand() -> None:
     config = configure(quick=True, context=["expert", "sibling"], option=["length=3"], read=["expert=0.5"], seeds=2)
     assert config.clone_contexts == {"expert": 0.5}
     assert STUDY.parts(config) == [f"{name}, clone {seed}" for seed in (0, 1) for name in ("expert", "sibling")]
+
+
+def test_a_short_clone_has_the_tiny_policys_tasks_and_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[Config]()
+    monkeypatch.setattr(Study, "do", lambda study, config, *others: seen.append(config))
+    for name, short in (("long", 0), ("short", 30)):
+        cloned_for(
+            settings_of("alfworld"),
+            tmp_path / name,
+            1,
+            quick=False,
+            model="smollm2",
+            contexts={"expert": 0.5},
+            short=short,
+        )
+    for config, tiny in zip(seen, (False, True), strict=True):
+        assert config.setup.clone_contexts == {"expert": 0.5}
+        assert (config.model, config.instructions) == ("smollm2", not tiny)
+        assert config.history == (8 if tiny else 2)
+        assert ("max_episode_steps" in config.setup.options) == tiny
+        assert config.setup.policy == {}
+        assert (config.clone_tasks, config.clone_epochs, config.eval_tasks) == ((30, 1, 8) if tiny else (6000, 2, 256))
 
 
 def test_the_pages_have_what_the_records_say() -> None:
