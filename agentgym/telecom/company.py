@@ -1,8 +1,7 @@
 """The company: its 13 tools, which read and change the tables, and what a task may begin with.
 
 A tool is a function of the world and its arguments. It returns a text, a record, or values around records, and raises
-a ValueError with the words of the original where the tables do not allow it. Its docstring is the description that the
-agent reads, to the character that of the original.
+a ValueError with the words of the original where the tables do not allow it. `texts.toml` describes the tools.
 """
 
 from __future__ import annotations
@@ -70,11 +69,6 @@ def _add_bill(world: World, customer_id: str, bill: Record) -> None:
 
 
 def get_customer_by_phone(world: World, phone_number: str) -> Record:
-    """Finds a customer by their primary contact or line phone number.
-
-    Args:
-        phone_number: The phone number to search for.
-    """
     if phone_number == world.phone_number and world.owner is not None:
         return world.customers[world.owner[0]]
     for customer in world.customers.values():
@@ -85,23 +79,10 @@ def get_customer_by_phone(world: World, phone_number: str) -> Record:
 
 
 def get_customer_by_id(world: World, customer_id: str) -> Record:
-    """Retrieves a customer directly by their unique ID.
-
-    Args:
-        customer_id: The unique identifier of the customer.
-    """
     return _find(world.customers, customer_id, "Customer with ID")
 
 
 def get_customer_by_name(world: World, full_name: str, dob: str) -> list[Record]:
-    """Searches for customers by name and DOB. May return multiple matches if names are similar,
-
-    DOB helps disambiguate.
-
-    Args:
-        full_name: The full name of the customer.
-        dob: Date of birth for verification, in the format YYYY-MM-DD.
-    """
     name = full_name.lower()
     return [
         customer
@@ -111,13 +92,6 @@ def get_customer_by_name(world: World, full_name: str, dob: str) -> list[Record]
 
 
 def get_details_by_id(world: World, id: str) -> Record:
-    """Retrieves the details for a given ID.
-
-    The ID must be a valid ID for a Customer, Line, Device, Bill, or Plan.
-
-    Args:
-        id: The ID of the object to retrieve.
-    """
     if id.startswith("L"):
         return line_by_id(world, id)
     if id.startswith("D"):
@@ -132,16 +106,6 @@ def get_details_by_id(world: World, id: str) -> Record:
 
 
 def suspend_line(world: World, customer_id: str, line_id: str, reason: str) -> dict[str, Any]:
-    """Suspends a specific line (max 6 months).
-
-    Checks: Line status must be Active.
-    Logic: Sets line status to Suspended, records suspension_start_date.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to suspend.
-        reason: Reason for suspension.
-    """
     if _line_of(world, customer_id, line_id)["status"] != "Active":
         raise ValueError("Line must be active to suspend")
     line = _change_line(world, line_id, status="Suspended", suspension_start_date=TODAY)
@@ -149,15 +113,6 @@ def suspend_line(world: World, customer_id: str, line_id: str, reason: str) -> d
 
 
 def resume_line(world: World, customer_id: str, line_id: str) -> dict[str, Any]:
-    """Resumes a suspended line.
-
-    Checks: Line status must be Suspended or Pending Activation.
-    Logic: Sets line status to Active, clears suspension_start_date.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to resume.
-    """
     if _line_of(world, customer_id, line_id)["status"] not in ("Suspended", "Pending Activation"):
         raise ValueError("Line must be suspended to resume")
     line = _change_line(world, line_id, status="Active", suspension_start_date=None)
@@ -165,31 +120,11 @@ def resume_line(world: World, customer_id: str, line_id: str) -> dict[str, Any]:
 
 
 def get_bills_for_customer(world: World, customer_id: str, limit: int = 12) -> list[Record]:
-    """Retrieves a list of the customer's bills, most recent first.
-
-    Args:
-        customer_id: ID of the customer.
-        limit: Maximum number of bills to return.
-    """
     bills = [_bill(world, bill_id) for bill_id in get_customer_by_id(world, customer_id)["bill_ids"]]
     return sorted(bills, key=lambda bill: str(bill["issue_date"]), reverse=True)[:limit]
 
 
 def send_payment_request(world: World, customer_id: str, bill_id: str) -> str:
-    """Sends a payment request to the customer for a specific bill.
-
-    Checks:
-        - Customer exists
-        - Bill exists and belongs to the customer
-        - No other bills are already awaiting payment for this customer
-    Logic: Sets bill status to AWAITING_PAYMENT and notifies customer.
-    Warning: This method does not check if the bill is already PAID.
-    Always check the bill status before calling this method.
-
-    Args:
-        customer_id: ID of the customer who owns the bill.
-        bill_id: ID of the bill to send payment request for.
-    """
     customer = get_customer_by_id(world, customer_id)
     if awaited(world, customer) is not None:
         raise ValueError("A bill is already awaiting payment for this customer")
@@ -206,14 +141,6 @@ def awaited(world: World, customer: Record) -> Record | None:
 
 
 def get_data_usage(world: World, customer_id: str, line_id: str) -> dict[str, Any]:
-    """Retrieves current billing cycle data usage for a line, including data
-
-    refueling amount, data limit, and cycle end date.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to check usage for.
-    """
     line = _line_of(world, customer_id, line_id)
     return {
         "line_id": line_id,
@@ -225,22 +152,10 @@ def get_data_usage(world: World, customer_id: str, line_id: str) -> dict[str, An
 
 
 def enable_roaming(world: World, customer_id: str, line_id: str) -> str:
-    """Enables international roaming on a line.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to enable roaming for.
-    """
     return _set_roaming(world, customer_id, line_id, True)
 
 
 def disable_roaming(world: World, customer_id: str, line_id: str) -> str:
-    """Disables international roaming on a line.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to disable roaming for.
-    """
     return _set_roaming(world, customer_id, line_id, False)
 
 
@@ -253,29 +168,10 @@ def _set_roaming(world: World, customer_id: str, line_id: str, enabled: bool) ->
 
 
 def transfer_to_human_agents(world: World, summary: str) -> str:
-    """Transfer the user to a human agent, with a summary of the user's issue.
-
-    Only transfer if
-     -  the user explicitly asks for a human agent
-     -  given the policy and the available tools, you cannot solve the user's issue.
-
-    Args:
-        summary: A summary of the user's issue.
-    """
     return "Transfer successful"
 
 
 def refuel_data(world: World, customer_id: str, line_id: str, gb_amount: float) -> dict[str, Any]:
-    """Refuels data for a specific line, adding to the customer's bill.
-
-    Checks: Line status must be Active, Customer owns the line.
-    Logic: Adds data to the line and charges customer based on the plan's refueling rate.
-
-    Args:
-        customer_id: ID of the customer who owns the line.
-        line_id: ID of the line to refuel data for.
-        gb_amount: Amount of data to add in gigabytes.
-    """
     line = _line_of(world, customer_id, line_id)
     if gb_amount <= 0:
         raise ValueError("Refuel amount must be positive")

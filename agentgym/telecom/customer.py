@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Player, Turn, View
-from agentgym.outside.text import clean
+from agentgym.outside.text import clean, tables_beside
 from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
-from agentgym.telecom.rules import TOOLS
+from agentgym.telecom.rules import TEXTS, TOOLS
 
 #: Acts of a customer after one utterance of the desk; the turn then goes back.
 MOST_ACTS = 12
@@ -22,34 +22,13 @@ PATIENCE = 5
 #: What stands between a call and what the phone showed.
 ARROW = " -> "
 _KINDS = tuple(kind for kind in KINDS if kind != "non-verbal communication")
-_OPENING = """\
-{name} is a customer of a phone company and talks with its support desk. The case: {ticket}
-{name} has the phone in hand and can use it by an action, one call at a time, such as toggle_data(); what the phone \
-shows stands behind "->". The tools of the phone: {tools}.
-{name} does what the desk asks, and says what the phone shows, never anything made up.
-"""
 _PHONE = {name: tool for name, tool in TOOLS.items() if tool.side == "user"}
-#: The schema of the agent's words to the customer.
-SAY = {
-    "type": "function",
-    "function": {
-        "name": "say",
-        "description": "Says something to the customer, who has the phone. The answer is what the customer says.",
-        "parameters": {
-            "properties": {"text": {"description": "The words.", "title": "Text", "type": "string"}},
-            "required": ["text"], "title": "parameters", "type": "object",
-        },
-    },
-}  # fmt: skip
 
 
 class Talk(NamedTuple):
-    """What was said and done so far; a value.
+    """What was said and done so far; in `turns` role 0 is the desk, role 1 the customer.
 
-    Attributes:
-        turns: role 0 is the desk, role 1 the customer.
-        waits: the customer is in turn.
-        acts: the customer's acts since the desk's last words.
+    `waits`: the customer is in turn; `acts`: its acts since the desk's last words.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -70,7 +49,7 @@ class Talk(NamedTuple):
 def view_of(task_id: str, name: str, ticket: str, talk: Talk, seed: int, most: int) -> View:
     """Return what the customer may know."""
     tools = ", ".join(f"{tool.name}({', '.join(tool.known)})" for tool in _PHONE.values())
-    opening = _OPENING.format(name=name, ticket=ticket, tools=tools)
+    opening = TEXTS["opening"].format(name=name, ticket=ticket, tools=tools)
     kinds = _KINDS if talk.waits else ("none",)
     return View(task_id, 1, ("The desk", name), opening, talk.turns, kinds, most, None, seed)
 
@@ -106,11 +85,9 @@ class RulesCustomer:
     """
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue."""
         return [self.play(view) for view in views]
 
     def play(self, view: View) -> Act:
-        """Return the next act of a dialogue."""
         if view.kinds == ("none",):
             return NONE
         last = max((i for i, turn in enumerate(view.turns) if turn.acts[0].kind == "speak"), default=-1)
@@ -131,9 +108,7 @@ class RulesCustomer:
             return Act("speak", "\n".join(shown))
         if idle(view.turns) > PATIENCE:
             return LEAVE
-        if re.search(
-            r"(?i)\b(?:phone )?number\b|\bwho\b|\bname\b|\bproblem\b|\bissue\b", view.turns[last].acts[0].text
-        ):
+        if _ABOUT_THE_CASE.search(view.turns[last].acts[0].text):
             return Act("speak", view.opening.partition("The case: ")[2].partition("\n")[0])
         return Act("speak", "I am not sure what you want me to do with the phone.")
 
@@ -148,44 +123,9 @@ def idle(turns: Sequence[Turn]) -> int:
     return count
 
 
-#: Words for tools, in the order in which they are looked for: what is found is not looked for again.
-_WORDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("toggle_airplane_mode", r"(?:airplane|aeroplane|flight) mode", {}),
-    ("toggle_data_saver_mode", r"data saver", {}),
-    ("toggle_wifi_calling", r"wi-?fi calling", {}),
-    ("toggle_wifi", r"wi-?fi", {}),
-    ("toggle_roaming", r"(?:data )?roaming", {}),
-    ("reset_apn_settings", r"reset (?:the |your )?apn", {}),
-    ("set_apn_settings", r"(?:set|restore) (?:the |your )?apn", {"apn_settings": {}}),
-    ("check_apn_settings", r"apn", {}),
-    ("check_vpn_status", r"(?:check|look at) (?:the |your )?vpn", {}),
-    ("connect_vpn", r"(?<!dis)connect (?:to )?(?:the |your |a )?vpn", {}),
-    ("disconnect_vpn", r"vpn", {}),
-    ("reseat_sim_card", r"re-?(?:seat|insert)[^.!?;]{0,20}\bsim|take [^.!?;]{0,20}\bsim", {}),
-    ("check_sim_status", r"sim(?: card)?", {}),
-    ("reboot_device", r"re-?boot|restart", {}),
-    ("check_payment_request", r"(?:check|look)[^.!?;]{0,20} payment request", {}),
-    ("make_payment", r"\bpay\b|\bpayment\b", {}),
-    ("run_speed_test", r"speed test|how fast", {}),
-    ("grant_app_permission", r"sms permission", {"app_name": "messaging", "permission": "sms"}),
-    ("grant_app_permission", r"storage permission", {"app_name": "messaging", "permission": "storage"}),
-    ("check_app_permissions", r"permissions?", {"app_name": "messaging"}),
-    ("can_send_mms", r"(?:send|sent)[^.!?;]{0,20} (?:mms|pictures?)", {}),
-    ("set_network_mode_preference", r"(?:prefer|set|switch to)[^.!?;]{0,30} (?:4g|5g)", {"mode": "4g_5g_preferred"}),
-    ("check_network_mode_preference", r"(?:network mode|preferred network|network preference)", {}),
-    ("check_data_restriction_status", r"data (?:restriction|limit)", {}),
-    ("toggle_data", r"(?:mobile|cellular) data", {}),
-    ("check_status_bar", r"status bar", {}),
-    ("check_network_status", r"(?:network|signal|service|connection)", {}),
-)
+_KNOWN = tables_beside(__file__, "cases.toml")["customer"]
+_ABOUT_THE_CASE = re.compile(r"(?i)\b(?:phone )?number\b|\bwho\b|\bname\b|\bproblem\b|\bissue\b")
 _LOOK = re.compile(r"(?i)\b(?:check|look|see|tell me|show|what|which|is|are|does)\b")
-#: What is looked at where a switch is asked about, and not to be flipped.
-_STATUS = {
-    "toggle_airplane_mode": "check_network_status", "toggle_data": "check_network_status",
-    "toggle_roaming": "check_network_status", "toggle_data_saver_mode": "check_data_restriction_status",
-    "toggle_wifi": "check_wifi_status", "toggle_wifi_calling": "check_wifi_calling_status",
-    "disconnect_vpn": "check_vpn_status", "make_payment": "check_payment_request",
-}  # fmt: skip
 _WRITTEN = re.compile(rf"\b(?:{'|'.join(sorted(_PHONE, key=len, reverse=True))})\b(?:\([^()]{{0,300}}\))?")
 _STATE = re.compile(
     r"(?i)\b(?:turn|switch|put)(?:ed|s)?\b[^.!?;]{0,30}?\b(on|off)\b|\b(enable|disable|activate|deactivate)\b"
@@ -211,18 +151,14 @@ def asked(words: str) -> Iterator[tuple[ToolCall, str]]:
 
 
 def _in_words(part: str) -> Iterator[tuple[ToolCall, str]]:
-    found = [
-        (match.start(), name, arguments)
-        for name, pattern, arguments in _WORDS
-        if (match := re.search(pattern, part, re.IGNORECASE))
-    ]
-    if not found:
-        return
     # Of several words in one part, the most special counts: it stands first in the list.
-    _, name, arguments = found[0]
+    found = (row for row in _KNOWN["words"] if re.search(row[1], part, re.IGNORECASE))
+    name, _, arguments = next(found, ("", "", {}))
+    if not name:
+        return
     state = _STATE.search(part)
-    if name in _STATUS and not state and _LOOK.search(part):
-        name, arguments = _STATUS[name], {}
+    if name in _KNOWN["looks"] and not state and _LOOK.search(part):
+        name, arguments = _KNOWN["looks"][name], {}
     wanted = ""
     if state and name.startswith("toggle_"):
         wanted = "ON" if (state[1] or state[2]).lower() in ("on", "enable", "activate") else "OFF"

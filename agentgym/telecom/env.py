@@ -15,20 +15,9 @@ from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.outside.dialogue import Act, Failure, View, ask_player
 from agentgym.outside.tool_calls import ToolCall, check_call, read_calls, write_call
 from agentgym.tasks import check_split, choose
-from agentgym.telecom import text
-from agentgym.telecom.customer import (
-    ARROW,
-    MOST_ACTS,
-    SAY,
-    RulesCustomer,
-    Talk,
-    idle,
-    make_customer,
-    phone_call,
-    view_of,
-)
+from agentgym.telecom.customer import ARROW, MOST_ACTS, RulesCustomer, Talk, idle, make_customer, phone_call, view_of
 from agentgym.telecom.expert import Expert
-from agentgym.telecom.rules import TOOLS, play, problem, solved
+from agentgym.telecom.rules import SCHEMAS, TEXTS, TOOLS, play, problem, solved
 from agentgym.telecom.state import PERMISSIONS, TABLES, Difference, changed, changes, make_world
 from agentgym.telecom.tasks import KINDS, REFUEL, GeneratedDesk, OfficialDesk, Task, open_desk
 from agentgym.vector import TextVectorEnv
@@ -152,7 +141,7 @@ class TelecomEnv(TextEnv[str]):
         self.auto_done, self.several, self.errors_are_valid = bool(auto_done), bool(several), bool(errors_are_valid)
         if data is None:
             self._desk: GeneratedDesk | OfficialDesk = _generated(faults, kinds, num_tasks, hopeless)
-            rules = text.MANUAL
+            rules = TEXTS["manual"]
         else:
             check_name(policy, ("manual", "workflow"), "policy")
             self._desk = open_desk(str(data))
@@ -162,16 +151,15 @@ class TelecomEnv(TextEnv[str]):
         self.side = check_name(side, get_args(Side), "side")
         self.customer = None if self.side == "solo" else make_customer(customer)
         mine = [tool.schema for tool in TOOLS.values() if self.customer is None or tool.side == "agent"]
-        self.tools = [*mine, *([] if self.customer is None else [SAY]), text.DONE]
+        self.tools = [*mine, *([] if self.customer is None else [SCHEMAS["say"]]), SCHEMAS["done"]]
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=[*_BARE, "done()"] if self.customer is None else _SAYS)
-        talk = "" if self.customer is None else f"\n\n{text.TALK}"
-        self.instructions = f"{rules}{talk}\n\n{text.FORM}"
+        talk = "" if self.customer is None else f"\n\n{TEXTS['talk']}"
+        self.instructions = f"{rules}{talk}\n\n{TEXTS['form']}"
         self._submitted: str | None = None
         self._world = make_world({name: {} for name in TABLES}, {}, {})
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load a case; without options its index is drawn from `self.np_random`."""
         self._load(choose(self.tasks, self.split, options, self.np_random))
 
     def _load(self, task: Task) -> None:
@@ -199,7 +187,6 @@ class TelecomEnv(TextEnv[str]):
         self._held = sum(solved(self._world, self._task.assertions))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         if self.customer is not None:
             if self._submitted is not command:
                 self.submit(command)
@@ -221,7 +208,7 @@ class TelecomEnv(TextEnv[str]):
     def submit(self, command: str) -> None:
         """Play the agent's part of a step with a customer; `act` with the same object tells how it went."""
         self._submitted, self._wrong, before = command, "", self._held
-        calls, wrong = _read_at_desk(command)
+        calls, wrong = _read_anew(command, at_desk=True)
         if wrong and not (calls and not self.several):
             self._wrong = f"Error: {wrong}"
             return
@@ -318,11 +305,9 @@ class TelecomEnv(TextEnv[str]):
         return self._end and self._won and self._errors < MOST_ERRORS and not self._failure
 
     def observe(self) -> str:
-        """Return the ticket, or the last answer."""
         return self._shown
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         task = self._task
         info: Info = {
             "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": task.id, "won": False,
@@ -331,7 +316,6 @@ class TelecomEnv(TextEnv[str]):
         return self._describe(info)
 
     def _describe(self, info: Info) -> Info:
-        """Write the state into an info dict of the same episode."""
         info["admissible_actions"] = () if self._end else self._offers
         info["state_key"] = self._state_key() if self._end or not self._known else self._known
         info["won"] = self._end and self._closed_well
@@ -343,7 +327,6 @@ class TelecomEnv(TextEnv[str]):
         return info
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
-        """Play one command, see the base class; each episode keeps one info dict."""
         reward, over, info["is_action_valid"] = self.act(command)
         return self._shown, reward, over, self._describe(info)
 
@@ -374,7 +357,6 @@ class TelecomEnv(TextEnv[str]):
         )  # fmt: skip
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         task_id, found, self._shown, self._errors, self._end, self._seen, self._read, self._left = state[:8]
         self._talk, self._failure = state[8:] or (_SILENCE, "")
         self._submitted = None
@@ -384,7 +366,6 @@ class TelecomEnv(TextEnv[str]):
         self._judge(values)
 
     def content(self, task_id: str) -> Any:
-        """Return ticket, faults and goal, see `TextEnv.content`."""
         task = self.tasks.by_id(task_id, None)
         return [task.ticket, list(task.faults), [list(each) for each in (*task.assertions, *task.actions)]]
 
@@ -452,7 +433,6 @@ class TelecomVectorEnv(TextVectorEnv):
         super().__init__(num_envs, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Play the commands and the customers' answers."""
         if self.envs[0].customer is not None:
             for i in running:
                 self.envs[i].submit(commands[i])
@@ -471,10 +451,13 @@ def converse(envs: Sequence[TelecomEnv]) -> None:
             env.hear(act)
 
 
-def _read_anew(text: str) -> tuple[tuple[tuple[ToolCall, str], ...], str]:
-    """Return the calls of a text, each with its `problem`, and what is wrong with the rest."""
+def _read_anew(text: str, at_desk: bool = False) -> tuple[tuple[tuple[ToolCall, str], ...], str]:
+    """Return the calls of a text, each with its `problem`, and what is wrong with the rest.
+
+    A desk with a customer has no phone, and can speak.
+    """
     calls, wrong = read_calls(text)
-    return tuple((each, problem(*each)) for each in calls), wrong
+    return tuple((each, _problem_at_desk(each) if at_desk else problem(*each)) for each in calls), wrong
 
 
 _read = lru_cache(maxsize=8192)(_read_anew)
@@ -488,16 +471,11 @@ def _of_phone(call: ToolCall) -> bool:
     return _is_of_phone(call.name)
 
 
-def _read_at_desk(text: str) -> tuple[tuple[tuple[ToolCall, str], ...], str]:
-    """Return what `_read_anew` does, for a desk that has no phone and can speak."""
-    calls, wrong = read_calls(text)
-    found = []
-    for each in calls:
-        words = check_call(each, [SAY]) if each.name == "say" else problem(*each)
-        if _is_of_phone(each.name):
-            words = f"Error: Tool '{each.name}' not found."
-        found.append((each, f"Error: {words}" if words and each.name == "say" else words))
-    return tuple(found), wrong
+def _problem_at_desk(call: ToolCall) -> str:
+    if call.name == "say":
+        words = check_call(call, [SCHEMAS["say"]])
+        return f"Error: {words}" if words else ""
+    return f"Error: Tool '{call.name}' not found." if _of_phone(call) else problem(*call)
 
 
 def _say(calls: str) -> str:

@@ -1,8 +1,7 @@
-r"""The customer's phone: its 30 tools, and what can be wrong with it.
+"""The customer's phone: its 30 tools, and what can be wrong with it.
 
-A tool is a function of the world and its arguments that returns its answer, a text. Its docstring is the description
-that the agent reads, to the character that of the original; what the phone answers is so too. A backslash at the end
-of a line only keeps lines short here.
+A tool is a function of the world and its arguments that returns its answer, a text, to the character that of the
+original. `texts.toml` describes the tools.
 """
 
 from __future__ import annotations
@@ -139,16 +138,10 @@ def _switched(world: World, what: str, on: bool) -> str:
 
 
 def check_status_bar(world: World) -> str:
-    """Shows what icons are currently visible in your phone's status bar (the area at the top of the screen). \
-Displays network signal strength, mobile data status (enabled, disabled, data saver), Wi-Fi status, and battery level.
-    """
     return f"Status Bar: {status_bar(world)}"
 
 
 def check_network_status(world: World) -> str:
-    """Checks your phone's connection status to cellular networks and Wi-Fi. Shows airplane mode status, signal \
-strength, network type, whether mobile data is enabled, and whether data roaming is enabled.
-    """
     on, yes = ("OFF", "ON"), ("No", "Yes")
     lines = [
         f"Airplane Mode: {on[world.airplane_mode]}",
@@ -167,14 +160,10 @@ strength, network type, whether mobile data is enabled, and whether data roaming
 
 
 def check_network_mode_preference(world: World) -> str:
-    """Shows the current network mode preference."""
     return f"Network Mode Preference: {world.network_mode_preference}"
 
 
 def set_network_mode_preference(world: World, mode: str) -> str:
-    """Changes the type of cellular network your phone prefers to connect to (e.g., 5G, LTE/4G, 3G). Higher-speed \
-networks (LTE/5G) provide faster data but may use more battery.
-    """
     if mode not in MODES:
         known = ", ".join(MODES)
         words = f"Failed to set network mode: '{mode}' is not a valid option. Please use one of: {known}"
@@ -185,9 +174,6 @@ networks (LTE/5G) provide faster data but may use more battery.
 
 
 def run_speed_test(world: World) -> str:
-    """Measures your current internet connection speed (download speed). Provides information about connection \
-quality and what activities it can support.
-    """
     found, grade = speed(world)
     if found is None:
         return f"Speed test failed: {grade}."
@@ -196,11 +182,6 @@ quality and what activities it can support.
 
 
 def toggle_airplane_mode(world: World) -> str:
-    """Toggles Airplane Mode ON or OFF. When ON, it disconnects all wireless communications including cellular, Wi-Fi, \
-and Bluetooth.
-
-    Returns the new state of airplane_mode.
-    """
     on = world.airplane_mode = not world.airplane_mode
     if on or world.wifi_enabled:
         world.wifi_connected, world.wifi_ssid, world.wifi_signal_strength = False, None, "none"
@@ -211,59 +192,37 @@ and Bluetooth.
 
 
 def check_sim_status(world: World) -> str:
-    """Checks if your SIM card is working correctly and displays its current status. Shows if the SIM is active, \
-missing, or locked with a PIN or PUK code.
-    """
     return _SIM[sim_status(world)]
 
 
 def reseat_sim_card(world: World) -> str:
-    """Simulates removing and reinserting your SIM card. This can help resolve recognition issues."""
     world.sim_card_missing = False
     search_network(world)
     return _with_bar(world, "SIM card re-seated successfully.")
 
 
 def toggle_data(world: World) -> str:
-    """Toggles your phone's mobile data connection ON or OFF. Controls whether your phone can use cellular data for \
-internet access when Wi-Fi is unavailable.
-
-    Returns the new data connection status.
-    """
     world.data_enabled = not world.data_enabled
     search_network(world)
     return _switched(world, "Mobile Data", world.data_enabled)
 
 
 def toggle_roaming(world: World) -> str:
-    """Toggles Data Roaming ON or OFF. When ON, your phone can use data networks in areas outside your carrier's \
-coverage.
-
-    Returns the new data roaming status.
-    """
     world.roaming_enabled = not world.roaming_enabled
     search_network(world)
     return _switched(world, "Data Roaming", world.roaming_enabled)
 
 
 def check_data_restriction_status(world: World) -> str:
-    """Checks if your phone has any data-limiting features active. Shows if Data Saver mode is on."""
     return "Data Saver mode is ON (limits data usage)." if world.data_saver_mode else "Data Saver mode is OFF."
 
 
 def toggle_data_saver_mode(world: World) -> str:
-    """Toggles Data Saver mode ON or OFF. When ON, it reduces data usage, which may affect data speed.
-
-    Returns the new data saver mode status.
-    """
     world.data_saver_mode = not world.data_saver_mode
     return _switched(world, "Data Saver Mode", world.data_saver_mode)
 
 
 def check_apn_settings(world: World) -> str:
-    """Checks the technical APN settings your phone uses to connect to your carrier's mobile data network. Shows \
-current APN name and MMSC URL for picture messaging.
-    """
     apn = world.active_apn_settings
     return (
         f"Current APN Name: {apn['apn_name'] or 'Not Set'}\n"
@@ -273,7 +232,6 @@ current APN name and MMSC URL for picture messaging.
 
 
 def set_apn_settings(world: World, apn_settings: dict[str, Any]) -> str:
-    """Sets the APN settings for the phone."""
     world.active_apn_settings = _read_apn(apn_settings)
     search_network(world)
     return _with_bar(world, f"APN settings set to: {world.active_apn_settings['apn_name']}")
@@ -294,16 +252,12 @@ def _read_apn(given: Any) -> dict[str, Any]:
 
 
 def reset_apn_settings(world: World) -> str:
-    """Resets your APN settings to the default settings."""
     world.active_apn_settings = {**world.active_apn_settings, "reset_at_reboot": True}
     search_network(world)
     return _with_bar(world, "APN settings will reset at reboot.")
 
 
 def check_wifi_status(world: World) -> str:
-    """Checks your Wi-Fi connection status. Shows if Wi-Fi is turned on, which network you're connected to (if any), \
-and the signal strength.
-    """
     if not world.wifi_enabled:
         return "Wi-Fi is turned OFF."
     if not world.wifi_connected:
@@ -312,11 +266,6 @@ and the signal strength.
 
 
 def toggle_wifi(world: World) -> str:
-    """Toggles your phone's Wi-Fi radio ON or OFF. Controls whether your phone can discover and connect to wireless \
-networks for internet access.
-
-    Returns the new Wi-Fi status.
-    """
     if world.airplane_mode:
         return _with_bar(world, "Cannot change Wi-Fi settings while Airplane Mode is ON.")
     on = world.wifi_enabled = not world.wifi_enabled
@@ -326,26 +275,15 @@ networks for internet access.
 
 
 def check_wifi_calling_status(world: World) -> str:
-    """Checks if Wi-Fi Calling is enabled on your device. This feature allows you to make and receive calls over a \
-Wi-Fi network instead of using the cellular network.
-    """
     return f"Wi-Fi Calling is currently turned {'ON' if world.wifi_calling_enabled else 'OFF'}."
 
 
 def toggle_wifi_calling(world: World) -> str:
-    """Toggles Wi-Fi Calling ON or OFF. This feature allows you to make and receive calls over Wi-Fi instead of the \
-cellular network, which can help in areas with weak cellular signal.
-
-    Returns the new Wi-Fi Calling status.
-    """
     world.wifi_calling_enabled = not world.wifi_calling_enabled
     return _switched(world, "Wi-Fi Calling", world.wifi_calling_enabled)
 
 
 def check_vpn_status(world: World) -> str:
-    """Checks if you're using a VPN (Virtual Private Network) connection. Shows if a VPN is active, connected, and \
-displays any available connection details.
-    """
     if world.vpn_connected:
         details = world.vpn_details
         if not details:
@@ -360,7 +298,6 @@ displays any available connection details.
 
 
 def connect_vpn(world: World) -> str:
-    """Connects to your VPN (Virtual Private Network)."""
     if world.vpn_connected:
         return "VPN already connected."
     world.vpn_connected, world.vpn_details = True, VPN
@@ -368,9 +305,6 @@ def connect_vpn(world: World) -> str:
 
 
 def disconnect_vpn(world: World) -> str:
-    """Disconnects any active VPN (Virtual Private Network) connection. Stops routing your internet traffic through a \
-VPN server, which might affect connection speed or access to content.
-    """
     if not world.vpn_connected:
         return _with_bar(world, "No active VPN connection to disconnect.")
     world.vpn_connected, world.vpn_details = False, None
@@ -378,7 +312,6 @@ VPN server, which might affect connection speed or access to content.
 
 
 def check_installed_apps(world: World) -> str:
-    """Returns the name of all installed apps on the phone."""
     return f"The following apps are installed on the phone: {', '.join(world.app_statuses)}"
 
 
@@ -388,7 +321,6 @@ def _granted(world: World, app_name: str) -> list[str] | None:
 
 
 def check_app_status(world: World, app_name: str) -> str:
-    """Checks detailed information about a specific app. Shows its permissions and background data usage settings."""
     granted = _granted(world, app_name)
     if granted is None:
         return f"App '{app_name}' not found on this phone."
@@ -397,9 +329,6 @@ def check_app_status(world: World, app_name: str) -> str:
 
 
 def check_app_permissions(world: World, app_name: str) -> str:
-    """Checks what permissions a specific app currently has. Shows if the app has access to features like storage, \
-camera, location, etc.
-    """
     granted = _granted(world, app_name)
     if granted is None:
         return f"App '{app_name}' not found on this phone."
@@ -409,13 +338,6 @@ camera, location, etc.
 
 
 def grant_app_permission(world: World, app_name: str, permission: str) -> str:
-    """Gives a specific permission to an app (like access to storage, camera, or location). Required for some app \
-functions to work properly.
-
-    Args:
-        app_name: The name of the app to grant the permission to.
-        permission: The permission to grant, should be lowercase.
-    """
     app, permission = world.app_statuses.get(app_name), permission.lower()
     if app is None:
         return _with_bar(world, f"Error. App '{app_name}' not found. Cannot grant permission.")
@@ -433,14 +355,10 @@ def _permit(world: World, app_name: str, permission: str, granted: bool) -> None
 
 
 def can_send_mms(world: World) -> str:
-    """Checks if the default messaging app can send MMS messages."""
     return f"Your messaging app {'can' if mms_works(world) else 'cannot'} send MMS messages."
 
 
 def reboot_device(world: World) -> str:
-    """Restarts your phone completely. This can help resolve many temporary software glitches by refreshing all \
-running services and connections.
-    """
     words = "Restarting network services..."
     if world.active_apn_settings["reset_at_reboot"]:
         words = f"Resetting APN settings...\n{words}"
@@ -450,7 +368,6 @@ running services and connections.
 
 
 def check_payment_request(world: World) -> str:
-    """Checks if the agent has sent you a payment request."""
     request = world.payment_request
     if request is None:
         return "No payment request has been made."
@@ -458,7 +375,6 @@ def check_payment_request(world: World) -> str:
 
 
 def make_payment(world: World) -> str:
-    """Makes a payment for the bill that the agent has sent you."""
     request = world.payment_request
     if request is None:
         return "You do not have a payment request."

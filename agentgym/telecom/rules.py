@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import re
+import json
 from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quoted
+from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
+from agentgym.outside.text import tables_beside
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom import company, phone
-from agentgym.telecom.state import APN, Record, World
+from agentgym.telecom.state import Record, World
 
 
 class Tool(NamedTuple):
-    """A tool as a program sees it.
+    """A tool of a side, "agent" (the company's) or "user" (the phone's): a function of the world and the arguments.
 
-    Attributes:
-        name: of the tool.
-        side: whose it is, "agent" (the company's) or "user" (the phone's).
-        function: of the world and the arguments.
-        required: names of the arguments that a call must have, in order.
-        known: names of all arguments.
-        schema: as JSON, in the form in which chat templates take it.
-        reads: whether it only shows something.
+    `required`, `known`: names of the arguments that a call must have, and of all; `schema`: as chat templates take it;
+    `reads`: it only shows something.
     """
 
     name: str
@@ -35,76 +31,27 @@ class Tool(NamedTuple):
     reads: bool
 
 
-#: Schemas of arguments that are more than a text or a number, with the definitions that they refer to.
-_APN_FIELDS = {
-    "apn_name": ({"$ref": "#/$defs/APNNames"}, "The name identifier for the APN connection."),
-    "reset_at_reboot": ("boolean", "Whether the APN settings will be reset at the next reboot."),
-    "mms_apn": ("string", "Specific APN name used for MMS traffic, if different from general data."),
-    "mmsc_url": ("string", "The URL of the Multimedia Messaging Service Center (MMSC). Crucial for MMS."),
-    "mms_proxy": ("string", "The proxy server address required for MMS traffic on some networks."),
-    "mms_port": ("integer", "The proxy server port required for MMS traffic on some networks."),
-}
+#: What agents, customers and tools say, and JSON schemas: of calls that are no tools of the original, and of arguments.
+TEXTS = tables_beside(__file__, "texts.toml")
+SCHEMAS: dict[str, Any] = json.loads(Path(__file__).with_name("schemas.json").read_text("utf-8"))
 _TYPES = {str: "string", int: "integer", float: "number"}
 
 
-def _apn_schema() -> dict[str, Any]:
-    properties = {}
-    for name, (kind, words) in _APN_FIELDS.items():
-        default = APN[name]
-        title = {"title": name.replace("_", " ").title()}
-        if isinstance(kind, dict):
-            properties[name] = {**kind, "default": default, "description": words}
-        elif kind == "boolean":
-            properties[name] = {"default": default, "description": words, **title, "type": kind}
-        else:
-            either = {"anyOf": [{"type": kind}, {"type": "null"}]}
-            properties[name] = {**either, "default": default, "description": words, **title}
-    return {
-        "additionalProperties": False,
-        "description": "Represents the configuration for a single Access Point Name (APN).",
-        "properties": properties,
-        "title": "APNSettings",
-        "type": "object",
-    }
-
-
-def _enum(name: str, values: Sequence[str]) -> dict[str, Any]:
-    return {"enum": list(values), "title": name, "type": "string"}
-
-
-_DEFINITIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "mode": (
-        {"NetworkModePreference": _enum("NetworkModePreference", phone.MODES)},
-        {"anyOf": [{"$ref": "#/$defs/NetworkModePreference"}, {"type": "string"}], "title": "Mode"},
-    ),
-    "apn_settings": (
-        {"APNNames": _enum("APNNames", ("internet", "broken")), "APNSettings": _apn_schema()},
-        {
-            "anyOf": [{"$ref": "#/$defs/APNSettings"}, {"additionalProperties": True, "type": "object"}],
-            "title": "Apn Settings",
-        },
-    ),
-}
-
-
 def _tool(function: Callable[..., Any], side: str) -> Tool:
-    """Return a tool with the schema that its signature and docstring make."""
-    written, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
-    words = dict(re.findall(r"^    (\w+): (.+)$", arguments, re.MULTILINE))
-    hints = get_type_hints(function)
+    """Return a tool with the schema that its signature and its texts make."""
+    name, hints = function.__name__, get_type_hints(function)
+    words: dict[str, str] = TEXTS["tools"][name]
     parameters = list(inspect.signature(function).parameters.values())[1:]
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     for each in parameters:
-        if each.name in _DEFINITIONS:
-            more, properties[each.name] = _DEFINITIONS[each.name]
+        if each.name in SCHEMAS["arguments"]:
+            more, properties[each.name] = SCHEMAS["arguments"][each.name]
             definitions |= more
             continue
-        found: dict[str, Any] = {} if each.default is each.empty else {"default": each.default}
-        if each.name in words:
-            found["description"] = words[each.name]
         properties[each.name] = {
-            **found,
+            **({} if each.default is each.empty else {"default": each.default}),
+            **({"description": words[each.name]} if each.name in words else {}),
             "title": each.name.replace("_", " ").title(),
             "type": _TYPES[hints[each.name]],
         }
@@ -116,12 +63,12 @@ def _tool(function: Callable[..., Any], side: str) -> Tool:
         "title": "parameters",
         "type": "object",
     }
-    name = function.__name__
-    described = {"name": name, "description": written.strip(), "parameters": schema}
-    return Tool(
-        name, side, function, required, tuple(properties), {"type": "function", "function": described},
-        name.startswith(("check_", "get_", "can_", "run_")),
-    )  # fmt: skip
+    described = {
+        "type": "function",
+        "function": {"name": name, "description": words["description"], "parameters": schema},
+    }
+    reads = name.startswith(("check_", "get_", "can_", "run_"))
+    return Tool(name, side, function, required, tuple(properties), described, reads)
 
 
 #: All tools by name: the company's, then the phone's.
@@ -144,15 +91,9 @@ def problem(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def play(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """Make a call without a `problem`, and let the other side know what changed, unless it is an error.
+    """Make a call without a `problem` in place, and let the other side know what changed; nothing raises.
 
-    Args:
-        world: changed in place.
-        name: of the tool.
-        arguments: by name, as JSON has them.
-
-    Returns:
-        The answer to the character of the original, and whether it is an error. Nothing raises.
+    Returns the answer to the character of the original, and whether it is an error.
     """
     try:
         answer = TOOLS[name].function(world, **arguments)
@@ -231,11 +172,7 @@ _BEGINNINGS: dict[str, Callable[..., Any]] = {
 
 
 def begin(world: World, actions: Sequence[ToolCall]) -> None:
-    """Bring about the faults of a task.
-
-    Raises:
-        ValueError: there is no such fault.
-    """
+    """Bring about the faults of a task; a ValueError for an unknown one."""
     for name, arguments in actions:
         if name not in _BEGINNINGS:
             raise ValueError(f"unknown fault {name!r}; there are {', '.join(_BEGINNINGS)}")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from agentgym.telecom.text import FORM
+from agentgym.telecom.rules import TEXTS
 from policies import smollm2
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
@@ -171,7 +171,7 @@ def test_smollm2_plays_telecom_by_tool_calls_through_its_chat_template() -> None
     except (ImportError, RuntimeError, ValueError) as error:
         pytest.skip(str(error))
     made = gym.make_vec("AgentRL/Telecom-v0", num_envs=1, autoreset_mode="Disabled")
-    envs = VectorTranscript(VectorReplyParser(made, form="tool_calls"), tools="template", instructions=FORM)
+    envs = VectorTranscript(VectorReplyParser(made, form="tool_calls"), tools="template", instructions=TEXTS["form"])
     policy = HuggingFacePolicy.from_pretrained(
         folder, max_new_tokens=16, temperature=0.0, stop=["</tool_call>"], template={"tools": listed_tools(envs)}
     )

@@ -20,7 +20,7 @@ from agentgym.telecom.official.files import Files
 from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, paths
-from agentgym.telecom.tasks import GROUPS, KINDS, GeneratedDesk, Task, open_desk
+from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, calls_of_fault, open_desk
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.cases import cases
 from tests.oracles import oracle
@@ -64,14 +64,13 @@ def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
 
 def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other() -> None:
     desk = GeneratedDesk((1, 9), tuple(KINDS), 1000, True)
-    maker = {name: each for row in GROUPS.values() for name, each in row.items()}
     for task in (desk.by_index(split, index) for split in desk.splits for index in range(300)):
         world, done = World(company().snapshot()), World(task.start)
         customer, line = done.owner
         person = SimpleNamespace(customer=customer, line=line, name=done.name, number=done.phone_number)
         begin(world, [ToolCall("set_user_info", {"name": person.name, "phone_number": person.number})])
         for fault in task.faults:
-            begin(world, maker[fault](person))
+            begin(world, calls_of_fault(fault, person))
         assert world.snapshot() == task.start
         assert task.held == sum(solved(world, task.assertions))
 
