@@ -7,27 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentgym.virtualhome.household import Household, OriginalError, Refused, Rule
-from agentgym.virtualhome.scene import (
-    CLEAN,
-    CLOSE,
-    DIRTY,
-    FACING,
-    HOLDS_LH,
-    HOLDS_RH,
-    INSIDE,
-    IS_CLOSED,
-    IS_OFF,
-    IS_ON,
-    IS_OPEN,
-    LYING,
-    ON,
-    PLUGGED_IN,
-    PLUGGED_OUT,
-    SITTING,
-    SOURCES,
-    WIDTH,
-    positions,
-)
+from agentgym.virtualhome.scene import CLOSE, FACING, HOLDS_LH, HOLDS_RH, INSIDE, IS, ON, SOURCES, WIDTH, positions
 
 #: Maximum number of things on a seat to sit, or lie, on it; 1 for all others.
 SEATS: Final = {"couch": 4, "bed": 4, "chair": 1, "loveseat": 2, "sofa": 4, "toilet": 1, "pianobench": 2, "bench": 2}
@@ -220,13 +200,13 @@ def _sit(home: Household, _: object, node: int) -> None:
     home.add(me, ON, node)
     for each in home.in_order(node, FACING):
         home.add(me, FACING, each)
-    home.set_states(me, home.posture() & ~LYING | SITTING)
+    home.set_states(me, home.posture() & ~IS.LYING | IS.SITTING)
 
 
 def _lie(home: Household, _: object, node: int) -> None:
     me = home.scene.character
     home.add(me, ON, node)
-    home.set_states(me, home.posture() & ~SITTING | LYING)
+    home.set_states(me, home.posture() & ~IS.SITTING | IS.LYING)
 
 
 def _check_seated(otherwise: str, home: Household) -> None:
@@ -240,7 +220,7 @@ def _stand_up(home: Household, _: object) -> None:
     if home.leave_seat:
         for seat in home.in_order(me, ON):
             home.remove(me, ON, seat)
-    home.set_states(me, home.posture() & ~(SITTING | LYING))
+    home.set_states(me, home.posture() & ~(IS.SITTING | IS.LYING))
 
 
 # Taking, putting, pouring and wearing.
@@ -289,7 +269,7 @@ def _grab(home: Household, how: tuple[int, int, Place | None], node: int) -> Non
 def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
     home.need_held(node)
     home.need_near(target)
-    if relation == INSIDE and home.scene.having["CAN_OPEN"] >> target & 1 and not home.states(target) & IS_OPEN:
+    if relation == INSIDE and home.scene.having["CAN_OPEN"] >> target & 1 and not home.states(target) & IS.OPEN:
         raise Refused(f"{home.scene.shown[target]} is not open or is not openable")
     return target, relation
 
@@ -404,7 +384,7 @@ def _free_hand(home: Household, _: int) -> None:
 
 def _complain_if_on(home: Household, node: int) -> None:
     """Add the message that a node is on; it is unplugged nevertheless."""
-    if home.states(node) & IS_ON:
+    if home.states(node) & IS.ON:
         home.messages.append(f"{home.scene.shown[node]} is still on")
 
 
@@ -459,7 +439,7 @@ _NEAR, _HELD, _NOT_SHUT = Household.need_near, Household.need_held, Household.ne
 _OPENS = _is("CAN_OPEN", "can not be opened", OPENED_ALSO)
 _SWITCH, _PLUG = _is("HAS_SWITCH", "does not have a switch"), _is("HAS_PLUG", "does not have a plug")
 _CLOTHES = _is("CLOTHES", "is not clothes")
-_WASH: Final = Rule(_NEAR, partial(_exchange, DIRTY, CLEAN))
+_WASH: Final = Rule(_NEAR, partial(_exchange, IS.DIRTY, IS.CLEAN))
 _MOVE: Final = Rule(_each(_is("MOVABLE", "is not movable", MOVED_ALSO), _NEAR, _NOT_SHUT, _free_hand))
 
 RULES: Final[dict[str, Rule]] = {
@@ -467,8 +447,8 @@ RULES: Final[dict[str, Rule]] = {
     "RUN": Rule(_check_walk, _walk),
     "FIND": Rule(_check_find, _find),
     "TURNTO": Rule(_each(), _turn_to),
-    "SIT": Rule(partial(_check_settle, SITTING, "sitting", "SITTABLE", SEATS), _sit),
-    "LIE": Rule(partial(_check_settle, LYING, "lying", "LIEABLE", BEDS), _lie),
+    "SIT": Rule(partial(_check_settle, IS.SITTING, "sitting", "SITTABLE", SEATS), _sit),
+    "LIE": Rule(partial(_check_settle, IS.LYING, "lying", "LIEABLE", BEDS), _lie),
     "STANDUP": Rule(partial(_check_seated, "sitting"), _stand_up),
     "SLEEP": Rule(partial(_check_seated, "lying or sitting")),
     "WAKEUP": Rule(partial(_check_seated, "lying or sitting")),
@@ -484,22 +464,22 @@ RULES: Final[dict[str, Rule]] = {
     "READ": Rule(_each(_is("READABLE", "is not readable"), _HELD)),
     "DRINK": Rule(_check_drink),
     "OPEN": Rule(
-        _each(_OPENS, _NEAR, _free_hand, _in_state(IS_CLOSED, "closed"), _in_state(IS_ON, "still on", False)),
-        partial(_exchange, IS_CLOSED, IS_OPEN),
+        _each(_OPENS, _NEAR, _free_hand, _in_state(IS.CLOSED, "closed"), _in_state(IS.ON, "still on", False)),
+        partial(_exchange, IS.CLOSED, IS.OPEN),
     ),
-    "CLOSE": Rule(_each(_OPENS, _NEAR, _in_state(IS_OPEN, "open")), partial(_exchange, IS_OPEN, IS_CLOSED)),
+    "CLOSE": Rule(_each(_OPENS, _NEAR, _in_state(IS.OPEN, "open")), partial(_exchange, IS.OPEN, IS.CLOSED)),
     "SWITCHON": Rule(
-        _each(_SWITCH, _NEAR, _in_state(IS_OFF, "off"), _in_state(PLUGGED_OUT, "unplugged", False)),
-        partial(_exchange, IS_OFF, IS_ON),
+        _each(_SWITCH, _NEAR, _in_state(IS.OFF, "off"), _in_state(IS.PLUGGED_OUT, "unplugged", False)),
+        partial(_exchange, IS.OFF, IS.ON),
     ),
-    "SWITCHOFF": Rule(_each(_SWITCH, _NEAR, _in_state(IS_ON, "on")), partial(_exchange, IS_ON, IS_OFF)),
+    "SWITCHOFF": Rule(_each(_SWITCH, _NEAR, _in_state(IS.ON, "on")), partial(_exchange, IS.ON, IS.OFF)),
     "PLUGIN": Rule(
-        _each(_PLUG, _NEAR, _free_hand, _in_state(PLUGGED_OUT, "plugged_out")),
-        partial(_exchange, PLUGGED_OUT, PLUGGED_IN),
+        _each(_PLUG, _NEAR, _free_hand, _in_state(IS.PLUGGED_OUT, "plugged_out")),
+        partial(_exchange, IS.PLUGGED_OUT, IS.PLUGGED_IN),
     ),
     "PLUGOUT": Rule(
-        _each(_PLUG, _NEAR, _free_hand, _in_state(PLUGGED_IN, "plugged_in"), _complain_if_on),
-        partial(_exchange, PLUGGED_IN, PLUGGED_OUT),
+        _each(_PLUG, _NEAR, _free_hand, _in_state(IS.PLUGGED_IN, "plugged_in"), _complain_if_on),
+        partial(_exchange, IS.PLUGGED_IN, IS.PLUGGED_OUT),
     ),
     "WASH": _WASH,
     "RINSE": _WASH,

@@ -25,15 +25,8 @@ from agentgym.virtualhome.scene import (
     HOLDS_LH,
     HOLDS_RH,
     INSIDE,
-    IS_CLOSED,
-    IS_OFF,
-    IS_ON,
-    IS_OPEN,
-    LYING,
+    IS,
     ON,
-    PLUGGED_IN,
-    PLUGGED_OUT,
-    SITTING,
     SOURCES,
     STATE_NAMES,
     STATES,
@@ -76,12 +69,12 @@ def _part(command: str) -> int:
 
 def _allowed(bits: int) -> int:
     actions = _ALL & ~(_OPEN | _DO_CLOSE | _SWITCH_ON | _SWITCH_OFF | _PLUG_IN | _PLUG_OUT)
-    if bits & IS_CLOSED and not bits & IS_ON:
+    if bits & IS.CLOSED and not bits & IS.ON:
         actions |= _OPEN
-    if bits & IS_OFF and not bits & PLUGGED_OUT:
+    if bits & IS.OFF and not bits & IS.PLUGGED_OUT:
         actions |= _SWITCH_ON
     for state, action in (
-        (IS_OPEN, _DO_CLOSE), (IS_ON, _SWITCH_OFF), (PLUGGED_OUT, _PLUG_IN), (PLUGGED_IN, _PLUG_OUT)
+        (IS.OPEN, _DO_CLOSE), (IS.ON, _SWITCH_OFF), (IS.PLUGGED_OUT, _PLUG_IN), (IS.PLUGGED_IN, _PLUG_OUT)
     ):  # fmt: skip
         if bits & state:
             actions |= action
@@ -148,8 +141,8 @@ class Offers:
             finds.append(every[low.bit_length() - 1])
             rest ^= low
         finds.sort()
-        held = cells[me + HOLDS_RH] | cells[me + HOLDS_LH]
-        posture = cells[me + STATES] & (SITTING | LYING)
+        held = state.in_hands()
+        posture = cells[me + STATES] & (IS.SITTING | IS.LYING)
         local, touched = near & known, state.touched
         turns = self._turn_commands(known)
         groups: list[Group] = []
@@ -189,7 +182,7 @@ class Offers:
             how &= ~_WITH_A_HAND
         if not held & self._knives:
             how &= ~_CUT
-        return how & ~((_SIT if posture & SITTING else 0) | (_LIE if posture & LYING else 0))
+        return how & ~((_SIT if posture & IS.SITTING else 0) | (_LIE if posture & IS.LYING else 0))
 
     def _group_now(self, state: Household, node: int, how: int) -> Group:
         touched = state.touched >> node & 1
@@ -238,7 +231,7 @@ class Offers:
             parts[_part(command)].append(command)
 
     def _takes_in(self, state: Household, node: int) -> bool:
-        return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS_OPEN)
+        return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS.OPEN)
 
     def _from_afar(self, parts: Parts, state: Household, known: int) -> None:
         cells, scene, me = state.cells, self._scene, self._me
@@ -256,7 +249,7 @@ class Offers:
             each = self._phrases[node].each
             found.append(each[PLACE["LOOKAT"]])
             if scene.having["LOOKABLE"] >> node & 1 and state.room(node) == room is not None:
-                resting = cells[me + STATES] & (SITTING | LYING)
+                resting = cells[me + STATES] & (IS.SITTING | IS.LYING)
                 if scene.names[node] == "computer" or not resting or facing >> node & 1:
                     found.append(each[PLACE["WATCH"]])
         for command in found:
@@ -367,7 +360,7 @@ class Ways:
     def _closed_now(self, cells: list[int] | tuple[int, ...]) -> int:
         closed = 0
         for slot, door in self._door_cells:
-            if cells[slot] & IS_CLOSED:
+            if cells[slot] & IS.CLOSED:
                 closed |= door
         return closed
 

@@ -9,32 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentgym.virtualhome.actions import TAKEN_ALSO
-from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.goals import Test
 from agentgym.virtualhome.household import OriginalError
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import (
-    CLEAN,
-    CLOSE,
-    DIRTY,
-    FACING,
-    HOLDS_LH,
-    HOLDS_RH,
-    INSIDE,
-    IS_CLOSED,
-    IS_OFF,
-    IS_ON,
-    IS_OPEN,
-    LYING,
-    ON,
-    PLUGGED_IN,
-    PLUGGED_OUT,
-    SITTING,
-    SOURCES,
-    STATES,
-    WIDTH,
-    members,
-)
+from agentgym.virtualhome.scene import CLOSE, FACING, HOLDS_LH, HOLDS_RH, INSIDE, IS, ON, STATES, WIDTH, members
 
 if TYPE_CHECKING:
     from agentgym.virtualhome.activity import Activity
@@ -42,11 +20,11 @@ if TYPE_CHECKING:
 #: Maximum number of lines of a plan, and of attempts at one condition.
 _MOST_LINES, _MOST_TRIES = 100, 60
 #: States in the order in which they are achieved.
-_STATE_ORDER: Final = (CLEAN, DIRTY, IS_OPEN, IS_CLOSED, PLUGGED_IN, IS_ON, IS_OFF, PLUGGED_OUT)
+_STATE_ORDER: Final = (IS.CLEAN, IS.DIRTY, IS.OPEN, IS.CLOSED, IS.PLUGGED_IN, IS.ON, IS.OFF, IS.PLUGGED_OUT)
 #: The action that gives an object a state, with its precondition: (action, state).
 _MAKING: Final[dict[int, tuple[str, int]]] = {
-    CLEAN: ("WASH", 0), PLUGGED_IN: ("PLUGIN", 0), PLUGGED_OUT: ("PLUGOUT", 0), IS_OFF: ("SWITCHOFF", 0),
-    IS_ON: ("SWITCHON", PLUGGED_IN), IS_OPEN: ("OPEN", IS_OFF), IS_CLOSED: ("CLOSE", 0),
+    IS.CLEAN: ("WASH", 0), IS.PLUGGED_IN: ("PLUGIN", 0), IS.PLUGGED_OUT: ("PLUGOUT", 0), IS.OFF: ("SWITCHOFF", 0),
+    IS.ON: ("SWITCHON", IS.PLUGGED_IN), IS.OPEN: ("OPEN", IS.OFF), IS.CLOSED: ("CLOSE", 0),
 }  # fmt: skip
 #: Deeds with a held object.
 _IN_HAND: Final = frozenset(("READ", "DRINK", "DROP", "RELEASE", "PUTON"))
@@ -73,12 +51,12 @@ def plan(activity: Activity, world: World, done: int = 0) -> tuple[str, ...] | N
         return None
     finally:
         world.undo(mark)
-    return tuple([activity.lexicon.words.said(line) for line in attempt.lines])
+    return tuple([activity.lexicon.words.say(*line) for line in attempt.lines])
 
 
 class _Attempt:
     def __init__(self, activity: Activity, world: World, done: int) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[tuple[str, *tuple[int, ...]]] = []
         self._activity = activity
         self._tests = activity.tests
         self._world = world
@@ -161,7 +139,7 @@ class _Attempt:
                 return
         self._reach(target)
         if shut:
-            self._make(target, IS_OPEN)
+            self._make(target, IS.OPEN)
         for thing, relation in load:
             if thing in self._held():  # opening a door on the way may have dropped it
                 self._do("PUTIN" if relation == INSIDE else "PUTBACK", thing, target)
@@ -181,10 +159,10 @@ class _Attempt:
         action, before = _MAKING[state]
         self._reach(node)
         bits = self._world.cells[node * WIDTH + STATES]
-        if before == PLUGGED_IN and bits & PLUGGED_OUT:
+        if before == IS.PLUGGED_IN and bits & IS.PLUGGED_OUT:
             self._free_a_hand()
             self._do("PLUGIN", node)
-        if before == IS_OFF and bits & IS_ON:
+        if before == IS.OFF and bits & IS.ON:
             self._do("SWITCHOFF", node)
         if action in ("OPEN", "PLUGIN", "PLUGOUT"):
             self._free_a_hand()
@@ -204,9 +182,9 @@ class _Attempt:
     def _settle(self, missing: list[Test], deed: tuple[frozenset[str], int, tuple[Test, ...]] | None) -> None:
         cells, me = self._world.cells, self._me
         wanted = next((bits for slot, bits, value in missing if slot % WIDTH == STATES and value), 0)
-        posture = wanted or cells[me * WIDTH + STATES] & (SITTING | LYING)
+        posture = wanted or cells[me * WIDTH + STATES] & (IS.SITTING | IS.LYING)
         seat = next((bit.bit_length() - 1 for slot, bit, value in missing if slot % WIDTH == ON and value), -1)
-        if not posture & (SITTING | LYING):
+        if not posture & (IS.SITTING | IS.LYING):
             self._do("STANDUP")
             return
         if deed is not None:
@@ -216,7 +194,7 @@ class _Attempt:
         if cells[me * WIDTH + STATES] & posture:
             self._do("STANDUP")
         self._reach(seat)
-        self._do("SIT" if posture & SITTING else "LIE", seat)
+        self._do("SIT" if posture & IS.SITTING else "LIE", seat)
 
     def _prepare(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> None:
         actions, node, _ = deed
@@ -228,9 +206,9 @@ class _Attempt:
             self._reach(node)
 
     def _any_seat(self, posture: int) -> int:
-        having = self._world.scene.having["SITTABLE" if posture & SITTING else "LIEABLE"]
+        having = self._world.scene.having["SITTABLE" if posture & IS.SITTING else "LIEABLE"]
         for seat in members(having):
-            if not self._world.cells[seat * WIDTH + SOURCES + ON]:
+            if not self._world.sources(seat, ON):
                 return seat
         raise _StuckError
 
@@ -239,7 +217,7 @@ class _Attempt:
         action = min(actions)
         if actions & _RESTING:
             if not self._world.seated():
-                bed = self._any_seat(LYING)
+                bed = self._any_seat(IS.LYING)
                 self._reach(bed)
                 self._do("LIE", bed)
             return (action,)
@@ -263,8 +241,8 @@ class _Attempt:
                 self._do("TURNTO", node)
         elif action in ("CLOSE", "OPEN"):
             self._reach(node)
-            if not self._world.cells[node * WIDTH + STATES] & (IS_OPEN if action == "CLOSE" else IS_CLOSED):
-                self._make(node, IS_OPEN if action == "CLOSE" else IS_CLOSED)
+            if not self._world.cells[node * WIDTH + STATES] & (IS.OPEN if action == "CLOSE" else IS.CLOSED):
+                self._make(node, IS.OPEN if action == "CLOSE" else IS.CLOSED)
         else:
             self._reach(node)
         return action, *nodes
@@ -287,8 +265,8 @@ class _Attempt:
         self._free_a_hand(keep or [])
         inside = self._world.cells[thing * WIDTH + INSIDE] & ~self._world.scene.rooms
         for box in members(inside):
-            if self._world.cells[box * WIDTH + STATES] & IS_CLOSED:
-                self._make(box, IS_OPEN)
+            if self._world.cells[box * WIDTH + STATES] & IS.CLOSED:
+                self._make(box, IS.OPEN)
         self._reach(thing)
         self._do("GRAB", thing)
 
@@ -298,7 +276,7 @@ class _Attempt:
             if not self._known(node):
                 self._do("FIND", node)
             return
-        if world.cells[self._me * WIDTH + STATES] & (SITTING | LYING):
+        if world.cells[self._me * WIDTH + STATES] & (IS.SITTING | IS.LYING):
             self._do("STANDUP")
         for _ in range(_MOST_TRIES):
             start, room = world.room(self._me), world.room(node)
@@ -339,8 +317,7 @@ class _Attempt:
         raise _StuckError
 
     def _held(self) -> list[int]:
-        cells, me = self._world.cells, self._me * WIDTH
-        return list(members(cells[me + HOLDS_RH] | cells[me + HOLDS_LH]))
+        return list(members(self._world.in_hands()))
 
     def _known(self, node: int) -> bool:
         scene = self._world.scene
@@ -348,14 +325,12 @@ class _Attempt:
 
     def _takes_in(self, box: int) -> bool:
         able = self._world.scene.having["CAN_OPEN"] >> box & 1
-        return not able or bool(self._world.cells[box * WIDTH + STATES] & IS_OPEN)
+        return not able or bool(self._world.cells[box * WIDTH + STATES] & IS.OPEN)
 
     def _do(self, action: str, *nodes: int) -> None:
-        scene = self._world.scene
-        line = Line(action, tuple([(scene.names[node], scene.ids[node]) for node in nodes]))
-        if len(self.lines) >= _MOST_LINES or not self._world.act(line).ok:
+        if len(self.lines) >= _MOST_LINES or not self._world.perform(action, nodes).ok:
             raise _StuckError
-        self.lines.append(line)
+        self.lines.append((action, *nodes))
         self._done = self._tests.advance(self._world.cells, self._done, action, nodes[0] if nodes else -1)
 
 
@@ -386,8 +361,7 @@ class _Needs:
         self._world = world
         self._known = known
         self._me = world.scene.character
-        me = self._me * WIDTH
-        self._held = world.cells[me + HOLDS_RH] | world.cells[me + HOLDS_LH]
+        self._held = world.in_hands()
         self.acts: set[tuple[str, int, int]] = set()
         self.nodes = self.near = 0
         self.boxes: set[int] = set()
@@ -435,16 +409,16 @@ class _Needs:
 
     def _states(self, node: int, wanted: int) -> None:
         if node == self._me:
-            if wanted & (SITTING | LYING):
+            if wanted & (IS.SITTING | IS.LYING):
                 self.acts.add(("SIT", -1, -1))
             return
         bits = self._world.cells[node * WIDTH + STATES]
         for state, (action, _) in _MAKING.items():
             if wanted & state:
                 self._act(action, node)
-        if wanted & IS_ON and bits & PLUGGED_OUT:
+        if wanted & IS.ON and bits & IS.PLUGGED_OUT:
             self._act("PLUGIN", node)
-        if wanted & IS_OPEN and bits & IS_ON:
+        if wanted & IS.OPEN and bits & IS.ON:
             self._act("SWITCHOFF", node)
 
     def _own(self, relation: int, bits: int, wanted: int) -> None:
@@ -471,7 +445,7 @@ class _Needs:
         if world.places.get(thing) != (target, relation):
             self._need(target)
         able = world.scene.having
-        shut = able["CAN_OPEN"] & ~able["RECIPIENT"] & 1 << target and not world.states(target) & IS_OPEN
+        shut = able["CAN_OPEN"] & ~able["RECIPIENT"] & 1 << target and not world.states(target) & IS.OPEN
         if relation == INSIDE and shut:
             self._open(target)
 
@@ -481,7 +455,7 @@ class _Needs:
             return
         self.acts.add(("GRAB", thing, -1))
         for box in members(self._world.related(thing, INSIDE) & ~self._world.scene.rooms):
-            if self._world.states(box) & IS_CLOSED:
+            if self._world.states(box) & IS.CLOSED:
                 if not self._taken >> box & 1:
                     self._open(box)
                 elif not self._held >> box & 1:
@@ -490,7 +464,7 @@ class _Needs:
 
     def _open(self, box: int) -> None:
         self._act("OPEN", box)
-        if self._world.states(box) & IS_ON:
+        if self._world.states(box) & IS.ON:
             self._act("SWITCHOFF", box)
 
     def _deed(self, actions: frozenset[str], node: int) -> None:
@@ -507,7 +481,7 @@ class _Needs:
         if names <= {"READ", "DRINK"}:
             self._hold(node)
         self.wipes |= actions == {"WIPE"}
-        if names == {"CLOSE"} and self._world.states(node) & IS_CLOSED:
+        if names == {"CLOSE"} and self._world.states(node) & IS.CLOSED:
             self._open(node)
 
     def _act(self, action: str, node: int) -> None:

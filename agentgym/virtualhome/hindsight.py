@@ -16,23 +16,7 @@ from agentgym.checks import suggest
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.families import SENTENCES
 from agentgym.virtualhome.goals import Goal
-from agentgym.virtualhome.scene import (
-    CLEAN,
-    DIRTY,
-    INSIDE,
-    IS_CLOSED,
-    IS_OFF,
-    IS_ON,
-    ON,
-    PLUGGED_IN,
-    PLUGGED_OUT,
-    RELATION_NAMES,
-    STATES,
-    WIDTH,
-    Scene,
-    members,
-    states_of,
-)  # fmt: skip
+from agentgym.virtualhome.scene import INSIDE, IS, ON, RELATION_NAMES, STATES, WIDTH, Scene, members, states_of
 
 #: Families, easier ones first, with the maximum number of things of a chore, as in the generator.
 MOST_THINGS: Final = {
@@ -150,15 +134,15 @@ def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
     states = cells[base + STATES]
     match family:
         case "switch_off":
-            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS_ON and not states & IS_OFF)
+            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS.ON and not states & IS.OFF)
         case "switch_on":
-            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS_OFF and not states & IS_ON)
+            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS.OFF and not states & IS.ON)
         case "dress":
             return bool(having["CLOTHES"] >> thing & 1 and not cells[base + ON] >> scene.character & 1)
     if not having["GRABBABLE"] >> thing & 1 or thing == place:
         return False
     if family == "wash":
-        return bool(states & DIRTY and not states & CLEAN)
+        return bool(states & IS.DIRTY and not states & IS.CLEAN)
     if having["GRABBABLE"] >> place & 1:
         return False
     if family == "store":
@@ -170,18 +154,18 @@ def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
 def _parts(scene: Scene, family: str, thing: int, place: int) -> list[Part]:
     match family:
         case "switch_off":
-            return [(thing, IS_OFF)]
+            return [(thing, IS.OFF)]
         case "switch_on":
-            plugged: list[Part] = [(thing, PLUGGED_IN)] if scene.cells[thing * WIDTH + STATES] & PLUGGED_OUT else []
-            return [*plugged, (thing, IS_ON)]
+            unplugged = scene.cells[thing * WIDTH + STATES] & IS.PLUGGED_OUT
+            return [(thing, IS.PLUGGED_IN), (thing, IS.ON)] if unplugged else [(thing, IS.ON)]
         case "wash":
-            return [(thing, CLEAN)]
+            return [(thing, IS.CLEAN)]
         case "dress":
             return [(thing, ON, scene.character)]
         case "store":
-            return [(thing, INSIDE, place), (place, IS_CLOSED)]
+            return [(thing, INSIDE, place), (place, IS.CLOSED)]
         case "fetch":
-            return [(thing, ON, place), (_box_of(scene, thing), IS_CLOSED)]
+            return [(thing, ON, place), (_box_of(scene, thing), IS.CLOSED)]
     return [(thing, ON, place)]
 
 

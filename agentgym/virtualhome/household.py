@@ -17,10 +17,8 @@ from agentgym.virtualhome.scene import (
     HOLDS_LH,
     HOLDS_RH,
     INSIDE,
-    IS_CLOSED,
-    LYING,
+    IS,
     ON,
-    SITTING,
     SOURCES,
     STATES,
     WIDTH,
@@ -31,6 +29,7 @@ from agentgym.virtualhome.state import State
 
 #: Maximum number of cached ways per scene.
 _MOST_WAYS = 64
+_RESTING = IS.SITTING | IS.LYING
 
 
 class Rule(NamedTuple):
@@ -56,7 +55,7 @@ class Household(State):
     """
 
     __slots__ = (
-        "_doors", "_me", "_posture_cell", "_posture_is_now", "_stop_at_cycles", "carry_room", "find_walks",
+        "_doors", "_posture_cell", "_posture_is_now", "_stop_at_cycles", "carry_room", "find_walks",
         "leave_seat", "me", "messages", "put_back", "take_off", "v1",
     )  # fmt: skip
 
@@ -72,7 +71,6 @@ class Household(State):
         self.messages: list[str] = []
         self._stop_at_cycles = "cycles" in repairs
         self.me = scene.shown[scene.character]
-        self._me = scene.character * WIDTH
         self._doors = _doors(scene, self._order is not None)
         self._posture_cell = self._me + STATES
 
@@ -109,13 +107,10 @@ class Household(State):
         return (self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell]
 
     def seated(self) -> bool:
-        return bool((self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell] & (SITTING | LYING))
+        return bool((self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell] & _RESTING)
 
     def held(self) -> list[int]:
         return [*self.in_order(self.scene.character, HOLDS_LH), *self.in_order(self.scene.character, HOLDS_RH)]
-
-    def in_hands(self) -> int:
-        return self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]
 
     def holds(self, node: int) -> bool:
         return bool(self.in_hands() >> node & 1)
@@ -140,7 +135,7 @@ class Household(State):
         self.asked(node, INSIDE)
         cells = self.cells
         inside = cells[node * WIDTH + INSIDE] & ~self.scene.rooms
-        return any(cells[each * WIDTH + STATES] & IS_CLOSED for each in members(inside)) if inside else False
+        return any(cells[each * WIDTH + STATES] & IS.CLOSED for each in members(inside)) if inside else False
 
     def room(self, node: int) -> int | None:
         """Return the room of a node, None if it is in none; an `OriginalError` for a cycle in dialect "head"."""
@@ -270,7 +265,7 @@ class _Doors:
     def closed_now(self, cells: Sequence[int]) -> int:
         closed = 0
         for slot, door in self._cells:
-            if cells[slot] & IS_CLOSED:
+            if cells[slot] & IS.CLOSED:
                 closed |= door
         return closed
 

@@ -20,8 +20,6 @@ ON, INSIDE, BETWEEN, CLOSE, FACING, HOLDS_RH, HOLDS_LH = range(7)
 STATE_NAMES: Final = (
     "CLOSED", "OPEN", "ON", "OFF", "SITTING", "DIRTY", "CLEAN", "LYING", "PLUGGED_IN", "PLUGGED_OUT",
 )  # fmt: skip
-#: The states as bits of a states cell.
-IS_CLOSED, IS_OPEN, IS_ON, IS_OFF, SITTING, DIRTY, CLEAN, LYING, PLUGGED_IN, PLUGGED_OUT = (1 << s for s in range(10))
 PROPERTY_NAMES: Final = (
     "SURFACES", "GRABBABLE", "SITTABLE", "LIEABLE", "HANGABLE", "DRINKABLE", "EATABLE", "RECIPIENT", "CUTTABLE",
     "POURABLE", "CAN_OPEN", "HAS_SWITCH", "READABLE", "LOOKABLE", "CONTAINERS", "CLOTHES", "PERSON", "BODY_PART",
@@ -33,6 +31,13 @@ STATES: Final = 7
 SOURCES: Final = 8
 #: Maximum number of nodes, so that a set of nodes stays small.
 MOST_NODES: Final = 5000
+
+
+class IS:
+    """The states as bits of a states cell: `bits & IS.OPEN`."""
+
+    CLOSED, OPEN, ON, OFF, SITTING, DIRTY, CLEAN, LYING, PLUGGED_IN, PLUGGED_OUT = (1 << s for s in range(10))
+
 
 Edge = tuple[int, str, int]
 _RELATION = {name: number for number, name in enumerate(RELATION_NAMES)}

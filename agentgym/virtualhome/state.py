@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from agentgym.virtualhome.scene import (
     CLOSE,
+    HOLDS_LH,
+    HOLDS_RH,
     INSIDE,
     RELATION_NAMES,
     SOURCES,
@@ -67,8 +69,8 @@ class State:
     """
 
     __slots__ = (
-        "_fingered", "_fingerprint", "_log", "_order", "cells", "exact_order", "found", "placed", "places", "renewed",
-        "scene", "touched",
+        "_fingered", "_fingerprint", "_log", "_me", "_order", "cells", "exact_order", "found", "placed", "places",
+        "renewed", "scene", "touched",
     )  # fmt: skip
 
     def __init__(self, scene: Scene, *, set_order: str = "lowest id") -> None:
@@ -76,6 +78,7 @@ class State:
             raise ValueError(f"State: set_order must be 'lowest id' or 'cpython', got {set_order!r}")
         self.scene = scene
         self.cells = list(scene.cells)
+        self._me = scene.character * WIDTH
         self.places: dict[int, tuple[int, int]] = {}
         self.found: dict[tuple[str, int], bool] = {}
         self.renewed: dict[int, bool] = {}
@@ -98,6 +101,10 @@ class State:
 
     def states(self, node: int) -> int:
         return self.cells[node * WIDTH + STATES]
+
+    def in_hands(self) -> int:
+        """Return the nodes that the character holds, as a set."""
+        return self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]
 
     def in_order(self, node: int, relation: int) -> list[int]:
         """Return the nodes that one is related to, in the order of `set_order`, and record the lookup."""

@@ -7,32 +7,13 @@ from collections.abc import Iterable
 from functools import cache
 
 from agentgym.virtualhome.commands import Names
-from agentgym.virtualhome.scene import (
-    CLOSE,
-    DIRTY,
-    HOLDS_LH,
-    HOLDS_RH,
-    INSIDE,
-    IS_CLOSED,
-    IS_OFF,
-    IS_ON,
-    IS_OPEN,
-    LYING,
-    ON,
-    PLUGGED_OUT,
-    SITTING,
-    SOURCES,
-    STATES,
-    WIDTH,
-    Scene,
-    members,
-)  # fmt: skip
+from agentgym.virtualhome.scene import CLOSE, INSIDE, IS, ON, SOURCES, STATES, WIDTH, Scene, members
 from agentgym.virtualhome.state import State
 
 #: States that are mentioned; clean and plugged in are not.
 _WORDS = (
-    (IS_OPEN, "open"), (IS_CLOSED, "closed"), (IS_ON, "on"), (IS_OFF, "off"), (PLUGGED_OUT, "unplugged"),
-    (DIRTY, "dirty"),
+    (IS.OPEN, "open"), (IS.CLOSED, "closed"), (IS.ON, "on"), (IS.OFF, "off"), (IS.PLUGGED_OUT, "unplugged"),
+    (IS.DIRTY, "dirty"),
 )  # fmt: skip
 #: Maximum number of cached descriptions of things, and of rooms with postures, per scene.
 _MOST_LOOKS, _MOST_PLACES = 256, 64
@@ -68,7 +49,7 @@ class View:
 
     def surroundings(self, state: State, where: str) -> str:
         cells, own = state.cells, self._me
-        held, looks = cells[own + HOLDS_RH] | cells[own + HOLDS_LH], "nothing"
+        held, looks = state.in_hands(), "nothing"
         near = cells[own + CLOSE] & self._seen & ~held
         if near & (near - 1):
             looks = "; ".join([self._look(state, node) for node in self._names.in_order(near)])
@@ -79,27 +60,27 @@ class View:
             hands = ", ".join([self._held_look(state, node) for node in self._names.in_order(held)])
         worn = cells[own + SOURCES + ON] & self._clothes
         wearing = f" You wear {self._names.listed(worn)}." if worn else ""
-        if cells[own + STATES] & (SITTING | LYING) and cells[own + ON]:
+        if cells[own + STATES] & (IS.SITTING | IS.LYING) and cells[own + ON]:
             where = f"{where} on {self._names.listed(cells[own + ON])}"
         return f"You are in {where}.\nNear you: {looks}.\nYou hold {hands}.{wearing}"
 
     def location(self, state: State) -> str:
         """Return the character's room, and its posture unless it stands: "kitchen 1", "bedroom 1, lying"."""
         cells, own = state.cells, self._me
-        key = cells[own + INSIDE] & self._rooms, cells[own + STATES] & (SITTING | LYING)
+        key = cells[own + INSIDE] & self._rooms, cells[own + STATES] & (IS.SITTING | IS.LYING)
         place = self._places.get(key)
         if place is None:
             room = room_of(state, state.scene.character)
             place = self._names.of[room] if room >= 0 else "no room"
             if key[1]:
-                place = f"{place}, {'sitting' if key[1] & SITTING else 'lying'}"
+                place = f"{place}, {'sitting' if key[1] & IS.SITTING else 'lying'}"
             if len(self._places) >= _MOST_PLACES:
                 self._places.clear()
             self._places[key] = place
         return place
 
     def inventory(self, state: State) -> str:
-        held = state.cells[self._me + HOLDS_RH] | state.cells[self._me + HOLDS_LH]
+        held = state.in_hands()
         return self._names.listed(held) if held else "nothing"
 
     def _look(self, state: State, node: int) -> str:
@@ -109,7 +90,7 @@ class View:
             return look
         cells, base = state.cells, node * WIDTH
         bits = cells[base + STATES] & _SHOWN
-        opened = bits & IS_OPEN and state.scene.having["CONTAINERS"] >> node & 1
+        opened = bits & IS.OPEN and state.scene.having["CONTAINERS"] >> node & 1
         content = cells[base + SOURCES + INSIDE] if opened else -1
         around = cells[base + INSIDE] & ~state.scene.rooms
         if not touched:

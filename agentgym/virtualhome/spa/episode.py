@@ -15,20 +15,7 @@ from agentgym.virtualhome.commands import PARAMETERS, TEXTS, parse_line
 from agentgym.virtualhome.household import Household, OriginalError, Refused
 from agentgym.virtualhome.keys import known_nodes, state_key
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import (
-    BETWEEN,
-    CLOSE,
-    HOLDS_LH,
-    HOLDS_RH,
-    INSIDE,
-    IS_OPEN,
-    ON,
-    RELATION_NAMES,
-    Edge,
-    Scene,
-    members,
-    states_of,
-)
+from agentgym.virtualhome.scene import BETWEEN, CLOSE, INSIDE, IS, ON, RELATION_NAMES, Edge, Scene, members, states_of
 from agentgym.virtualhome.spa.names import TEMPLATES, Choose, Objects, action_of, open_line
 
 
@@ -67,8 +54,7 @@ def look(home: Household) -> Sight | None:
         for relation in (ON, BETWEEN)
         for other in members(home.related(node, relation) & near)
     }
-    hands = home.related(me, HOLDS_LH) | home.related(me, HOLDS_RH)
-    held = tuple(scene.names[node] for node in home.listed(hands))
+    held = tuple(scene.names[node] for node in home.listed(home.in_hands()))
     return Sight(tuple(sorted(things)), tuple(sorted(relations)), held)
 
 
@@ -89,10 +75,10 @@ def visible(home: Household, among: int) -> int | None:
         for node in members(new):
             deeper |= home.sources(node, INSIDE)
         new = deeper & ~inside
-    seen = among & (scene.rooms | home.related(me, HOLDS_LH) | home.related(me, HOLDS_RH))
+    seen = among & (scene.rooms | home.in_hands())
     for node in members(among & inside & ~seen):
         box = _lies_in(home, node)
-        if box is not None and (scene.rooms >> box & 1 or home.states(box) & IS_OPEN):
+        if box is not None and (scene.rooms >> box & 1 or home.states(box) & IS.OPEN):
             seen |= 1 << node
     return seen
 
@@ -286,7 +272,7 @@ class SpaActivity(SpaEpisode):
                     offered += [_say(action, name) for action in ("WALK", "RUN")]
                     if all(self._possible("FIND", node) for node in members(meant & carried)):
                         offered.append(_say("FIND", name))
-        hands = world.related(me, HOLDS_LH) | world.related(me, HOLDS_RH)
+        hands = world.in_hands()
         close = {scene.names[node] for node in members(hands | world.related(me, CLOSE))}
         near = {name: node for name in close if (node := self._objects.meant(name)) is not None}
         for name, node in near.items():

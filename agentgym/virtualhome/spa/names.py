@@ -11,7 +11,7 @@ from typing import Final
 from agentgym.virtualhome import commands
 from agentgym.virtualhome.household import OriginalError
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, members
+from agentgym.virtualhome.scene import CLOSE, INSIDE, members
 
 #: Action -> its words. "release" takes no thing here and one in the rules: it never works alone.
 TEMPLATES: Final[dict[str, str]] = commands.TEMPLATES | {"PUTOBJBACK": "put back {}", "RELEASE": "release"}
@@ -114,7 +114,7 @@ class Objects:
             raise OriginalError("IndexError")
         name, other = parts[1], parts[3]
         scene = self._world.scene
-        hands = self._world.related(scene.character, HOLDS_RH) | self._world.related(scene.character, HOLDS_LH)
+        hands = self._world.in_hands()
         candidates = [node for node in self._named(name) if hands >> scene.index[node] & 1]
         if not candidates:
             return f"{name} not in hand. Robot agent should hold {name} firstly."

@@ -7,7 +7,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.scene import CLEAN, CLOSE, HOLDS_RH, INSIDE, IS_ON, RELATION_NAMES, members
+from agentgym.virtualhome.scene import CLOSE, HOLDS_RH, INSIDE, IS, RELATION_NAMES, members
 from agentgym.virtualhome.state import State
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, MILK, TABLE, house
 from tests.refusals import refuses
@@ -148,7 +148,7 @@ def test_fingerprints_differ_where_graphs_do(one: list[tuple], other: list[tuple
 def test_the_canonical_hash_is_that_of_the_recordings() -> None:
     state = State(HOUSE)
     cup = HOUSE.index[CUP]
-    state.set_states(cup, CLEAN | IS_ON)
+    state.set_states(cup, IS.CLEAN | IS.ON)
     state.add(cup, CLOSE, HOUSE.index[MILK])
     nodes = [[number, name, states] for number, name, states in state.nodes()]
     assert nodes[cup] == [CUP, "cup", ["CLEAN", "ON"]]
