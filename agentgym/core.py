@@ -42,11 +42,7 @@ class TextSpace(gym.Space[str]):
     """
 
     def __init__(
-        self,
-        max_length: int = 1_000_000,
-        *,
-        samples: Sequence[str] = (),
-        seed: int | np.random.Generator | None = None,
+        self, max_length: int = 1_000_000, *, samples: Sequence[str] = (), seed: int | np.random.Generator | None = None
     ) -> None:
         if max_length < 1:
             raise ValueError(f"TextSpace: max_length must be at least 1, got {max_length}")
@@ -76,10 +72,7 @@ class TextSpace(gym.Space[str]):
         return f"TextSpace({self.max_length}, samples={self.samples!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TextSpace) and (self.max_length, self.samples) == (
-            other.max_length,
-            other.samples,
-        )
+        return isinstance(other, TextSpace) and (self.max_length, self.samples) == (other.max_length, other.samples)
 
     __hash__ = None  # type: ignore[assignment]  # as other Gymnasium spaces: mutable through its generator
 

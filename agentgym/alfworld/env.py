@@ -152,14 +152,10 @@ class ALFWorldEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         game = self.world.game
-        info: Info = {
-            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": game.task_id, "won": False,
-            "score": 0.0, "task_type": game.task_type, "location": "", "inventory": "",
-        }  # fmt: skip
-        self._describe(info, valid)
-        return info
+        constant = {"task_id": game.task_id, "won": False, "score": 0.0, "task_type": game.task_type}
+        return self._describe({"admissible_actions": (), "is_action_valid": valid, "state_key": "", **constant}, valid)
 
-    def _describe(self, info: Info, valid: bool) -> None:
+    def _describe(self, info: Info, valid: bool) -> Info:
         world = self.world
         info["admissible_actions"], key, info["location"], info["inventory"] = world.report()
         info["is_action_valid"] = valid
@@ -168,11 +164,11 @@ class ALFWorldEnv(TextEnv[str]):
             info["won"], info["score"] = True, 1.0
         if self.expert:
             info["expert_action"] = self._expert_action()
+        return info
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
         reward, over, valid = self.act(command)
-        self._describe(info, valid)
-        return self.observe() if self._show_status else self._text, reward, over, info
+        return self.observe() if self._show_status else self._text, reward, over, self._describe(info, valid)
 
     def get_state(self) -> Any:
         """Return (task_id, world state, its changes in words, last text, steps of the walkthrough followed)."""

@@ -129,10 +129,7 @@ class Episodes:
 
 
 def act_each(
-    policy: Policy,
-    observations: Sequence[Any],
-    infos: Mapping[str, NDArray[Any]],
-    rngs: Sequence[np.random.Generator],
+    policy: Policy, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
 ) -> list[Reply]:
     """Ask a policy with one generator per observation, so that no reply depends on the others.
 

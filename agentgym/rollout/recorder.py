@@ -75,10 +75,7 @@ class TableBuilder:
         return sum(episode is not None and bool(episode.steps) for episode in self._running)
 
     def reset(
-        self,
-        infos: Mapping[str, Any],
-        mask: NDArray[np.bool_] | None = None,
-        groups: Sequence[Hashable] | None = None,
+        self, infos: Mapping[str, Any], mask: NDArray[np.bool_] | None = None, groups: Sequence[Hashable] | None = None
     ) -> None:
         """Begin an episode in every sub-environment of the mask (default: all) and drop running ones.
 

@@ -285,10 +285,7 @@ class ChatEndpoint:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out connections and keys: a copy signs in itself."""
-        lost = {
-            "api_key=...": self._api_key and not self._key_variable,
-            "base_url=...": self._url != self.base_url,
-        }
+        lost = {"api_key=...": self._api_key and not self._key_variable, "base_url=...": self._url != self.base_url}
         if self._proxy and self._proxy != redact(self._proxy):
             raise TypeError(f"{self!r} cannot be pickled, because its proxy's URL holds credentials")
         unsigned = self._unsigned or ", ".join(name for name, gone in lost.items() if gone)
