@@ -8,18 +8,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
-from agentgym.alfworld.text import (
-    EMPTY_HANDED,
-    HELP,
-    NOTHING_HAPPENS,
-    TEXTS,
-    carried,
-    closer_look,
-    condition,
-    inside,
-    room,
-    surroundings,
-)
+from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, room, surroundings
 
 #: The effect of each repair. By default the household behaves exactly as the original.
 REPAIRS: dict[str, str] = TEXTS["repairs"]
@@ -350,10 +339,14 @@ class World:
     def _inventory(self, rest: str) -> str | None:
         if rest:
             return None
-        return EMPTY_HANDED if self.held < 0 else f"You are carrying: a {self.game.objects[self.held]}."
+        return (
+            "You are not carrying anything."
+            if self.held < 0
+            else f"You are carrying: a {self.game.objects[self.held]}."
+        )
 
     def _help(self, rest: str) -> str | None:
-        return HELP if self.game.dialect == "move" and not rest else None
+        return TEXTS["help"] if self.game.dialect == "move" and not rest else None
 
 
 #: The receptacles and objects of a treatment, the state that it gives, and the one that it ends.

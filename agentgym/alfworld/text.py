@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 #: Instructions, task sentences, repairs and the answer to `help`.
 TEXTS = tables_beside(__file__, "texts.toml")
 NOTHING_HAPPENS = "Nothing happens."
-EMPTY_HANDED = "You are not carrying anything."
 LOOK_AT_START = "You are in the middle of a room. Looking quickly around you, you see nothing."
-
-HELP: str = TEXTS["help"]
 
 
 def with_articles(names: Sequence[str]) -> str:

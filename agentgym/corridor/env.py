@@ -169,13 +169,10 @@ class CorridorEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         room = self._room
         info: Info = {
-            "admissible_actions": DIRECTIONS if 0 <= room < self.length else (),
-            "is_action_valid": valid,
-            "state_key": "end" if self._won else str(room) if room >= 0 else "lost",
-            "task_id": self._task.task_id,
-            "won": self._won,
-            "score": max(room, 0) / self.length,
-        }
+            "admissible_actions": DIRECTIONS if 0 <= room < self.length else (), "is_action_valid": valid,
+            "state_key": "end" if self._won else str(room) if room >= 0 else "lost", "task_id": self._task.task_id,
+            "won": self._won, "score": max(room, 0) / self.length,
+        }  # fmt: skip
         if self.expert:
             info["expert_action"] = "".join(self.optimal_actions())
         return info

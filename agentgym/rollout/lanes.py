@@ -18,24 +18,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.rollout.groups import (
-    Episodes,
-    Luck,
-    Policy,
-    Stage,
-    act_each,
-    collect,
-    defines,
-    infos_of,
-    label_groups,
-    no_reply,
-    observations_of,
-    one_each,
-    playable,
-    warn_of_likeness,
-    warn_of_refusals,
-    warn_of_unscored,
-)
+from agentgym.rollout import groups
 from agentgym.rollout.recorder import TableBuilder, none_scored
 from agentgym.trajectory import Reply, StepTable, Trajectory
 
@@ -70,9 +53,9 @@ class ReplyQueue(Protocol):
         ...
 
 
-def reply_queue(policy: Policy) -> ReplyQueue | None:
+def reply_queue(policy: groups.Policy) -> ReplyQueue | None:
     """Return a new queue of a policy, or None if it has none (then `InTurn` serves)."""
-    if not defines(policy, "reply_queue", {"act", "act_each"}):
+    if not groups.defines(policy, "reply_queue", {"act", "act_each"}):
         return None
     made: ReplyQueue | None = policy.reply_queue()  # type: ignore[attr-defined]
     return made
@@ -110,7 +93,7 @@ def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[
 class InTurn:
     """The queue of a policy without one: each `get` answers one `put`, in order, by `act_each`."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: groups.Policy) -> None:
         self._policy = policy
         self._asked: deque[tuple[Any, ...]] = deque()
 
@@ -120,10 +103,10 @@ class InTurn:
     def get(self) -> list[tuple[int, Reply | Exception]]:
         names, *shown = self._asked.popleft()
         try:
-            replies = act_each(self._policy, *shown)
+            replies = groups.act_each(self._policy, *shown)
         except Exception as error:
             return [(name, error) for name in names]
-        return list(zip(names, one_each(self._policy, replies, len(names)), strict=True))
+        return list(zip(names, groups.one_each(self._policy, replies, len(names)), strict=True))
 
     def close(self) -> None:
         self._asked.clear()
@@ -157,12 +140,12 @@ class LaneError(RuntimeError):
 
 def collect_lanes(
     lanes: Sequence[gym.Env[Any, Any] | Vector],
-    policy: Policy,
+    policy: groups.Policy,
     *,
     tasks: Sequence[Mapping[str, Any]],
     group_size: int = 1,
     seed: int,
-    luck: Luck = "episode",
+    luck: groups.Luck = "episode",
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
     likeness: bool = True,
@@ -193,13 +176,15 @@ def collect_lanes(
         TypeError: an answer of the policy is no reply.
         ValueError: as `collect`; or an environment is used twice, or one lane is to resume.
     """
-    envs = [playable(each) for each in lanes]
+    envs = [groups.playable(each) for each in lanes]
     if not envs or len({id(each) for each in envs}) < len(envs):
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
     if len(envs) == 1:
         if finished:
             raise ValueError("a single lane is `collect`, which cannot resume after a failure: use at least two lanes")
-        return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
+        return groups.collect(
+            lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress
+        )
     finished = {} if finished is None else finished
     episodes = _Episodes(tasks, group_size, seed, luck, finished)
     queue = reply_queue(policy)
@@ -218,23 +203,23 @@ def collect_lanes(
         played.run()
     written = [lane.stage for lane in played.lanes if lane.stage.written]
     if written and not finished.keys() - episodes.new and not any(stage.accepted for stage in written):
-        warn_of_refusals(written[0], len(finished), played.last, stacklevel=3)
+        groups.warn_of_refusals(written[0], len(finished), played.last, stacklevel=3)
     if played.failures:
         lane = played.lanes[min(played.failures)]
         raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
     table = episodes.table()
     if likeness:
-        warn_of_likeness(table, lanes[0], policy)
+        groups.warn_of_likeness(table, lanes[0], policy)
     return table
 
 
-class _Episodes(Episodes):
+class _Episodes(groups.Episodes):
     def __init__(
         self,
         tasks: Sequence[Mapping[str, Any]],
         group_size: int,
         seed: int,
-        luck: Luck,
+        luck: groups.Luck,
         finished: MutableMapping[int, Played],
     ) -> None:
         super().__init__(tasks, group_size, seed, luck)
@@ -249,12 +234,12 @@ class _Episodes(Episodes):
 
     def table(self) -> StepTable:
         labels: dict[int, str] = {}
-        label_groups(labels, self.names)
+        groups.label_groups(labels, self.names)
         outcomes = [(number, self.finished[number].outcome) for number in range(self.count)]
         unscored = [outcome for _, outcome in outcomes if isinstance(outcome, str)]
         if len(unscored) == self.count:
             raise none_scored(unscored)
-        warn_of_unscored(unscored, self.count)
+        groups.warn_of_unscored(unscored, self.count)
         return StepTable.from_trajectories(
             dataclasses.replace(outcome, group=labels[number // self.group_size], trajectory=number)
             for number, outcome in outcomes
@@ -265,10 +250,10 @@ class _Episodes(Episodes):
 class _Lane:
     """One vector environment and its waves of episodes."""
 
-    def __init__(self, number: int, envs: Vector, policy: Policy, waves: list[list[int]]) -> None:
+    def __init__(self, number: int, envs: Vector, policy: groups.Policy, waves: list[list[int]]) -> None:
         self.number, self.waves = number, waves
         self.builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-        self.stage = Stage(envs, self.builder, policy, self._given)
+        self.stage = groups.Stage(envs, self.builder, policy, self._given)
         self.wave: list[int] = []
         """The running episodes, one per place."""
         self.owed: set[int] = set()
@@ -295,8 +280,8 @@ class _Lane:
         self.owed = set(names)
         queue.put(
             names,
-            observations_of(stage.observations, playing),
-            infos_of(stage.infos, playing),
+            groups.observations_of(stage.observations, playing),
+            groups.infos_of(stage.infos, playing),
             [episodes.rngs[number] for number in names],
         )
 
@@ -320,7 +305,7 @@ class _Lanes:
     def __init__(
         self,
         envs: Sequence[Vector],
-        policy: Policy,
+        policy: groups.Policy,
         queue: ReplyQueue,
         episodes: _Episodes,
         progress: Callable[[int], None] | None,
@@ -349,7 +334,7 @@ class _Lanes:
                 if isinstance(answer, Exception):
                     self.failures[lane.number] = answer
                 elif not isinstance(answer, Reply):
-                    raise no_reply(lane.stage.policy, answer)
+                    raise groups.no_reply(lane.stage.policy, answer)
                 elif lane.take(number, answer):
                     self.last = answer.text
                     self._advance(lane)

@@ -281,22 +281,12 @@ class SearchQAEnv(TextEnv[str]):
             key = f"{key} | {hashlib.blake2b(counted.encode(errors='replace'), digest_size=8).hexdigest()}"
         info: Info = {
             "admissible_actions": () if self._over else self._commands if left > 1 else self._answers,
-            "is_action_valid": valid,
-            "state_key": key,
-            "task_id": question.id,
-            "won": self._won,
-            "score": self._scores[0],
-            "data_source": question.source,
-            "question": question.text,
-            "em": 1.0 if self._won else 0.0,
-            "f1": self._scores[0],
-            "sub_em": self._scores[1],
-            "support_recall": self._recall,
-            "retrieved_ids": self._retrieved,
-            "search_count": self._searches,
-            "search_failed": self._failed,
-            "turns_left": left,
-        }
+            "is_action_valid": valid, "state_key": key, "task_id": question.id, "won": self._won,
+            "score": self._scores[0], "data_source": question.source, "question": question.text,
+            "em": 1.0 if self._won else 0.0, "f1": self._scores[0], "sub_em": self._scores[1],
+            "support_recall": self._recall, "retrieved_ids": self._retrieved, "search_count": self._searches,
+            "search_failed": self._failed, "turns_left": left,
+        }  # fmt: skip
         if self.expert:
             info["expert_action"] = self._expert_action(left)
         return info

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.packages import install
-from agentgym.outside.text import DataError, Unpacked, clean, clean_json, most_unpacked, read_json, read_json_lines
+from agentgym.outside.text import DataError, Unpacked, clean_json, most_unpacked, read_json, read_json_lines
 from agentgym.searchqa.question import MOST_TEXT, Question
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
 from agentgym.searchqa.scoring import countable
@@ -109,7 +109,7 @@ def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
     for position, each in enumerate(passages):
         if not (isinstance(each, Passage) and isinstance(each.id, str) and isinstance(each.contents, str)):
             raise DataError(f"passage {position} (from 0) must be a Passage of two texts, got {each!r:.100}")
-        passage = Passage(clean(each.id, MOST_ID), clean(each.contents, MOST_CONTENTS))
+        passage = each.cleaned()
         first = positions.setdefault(passage.id, position)
         if first != position:
             raise same_id(f"of passages given: passages {first} and {position} (from 0)", passage.id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean
 
 #: Maximum number of characters of a passage's contents and of an id.
 MOST_CONTENTS, MOST_ID = 1_000_000, 1_000
@@ -31,6 +32,10 @@ class Passage(NamedTuple):
     def text(self) -> str:
         """All lines but the first."""
         return self.contents.partition("\n")[2]
+
+    def cleaned(self) -> Passage:
+        """Return the passage as it is shown, see `agentgym.outside.text.clean`."""
+        return Passage(clean(self.id, MOST_ID), clean(self.contents, MOST_CONTENTS))
 
 
 class Hit(NamedTuple):

@@ -92,14 +92,10 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return (reward + 10.0, True, True) if now == self._count else (reward, False, True)
 
     def describe(self, valid: bool) -> Info:
-        info: Info = {
-            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task_id, "won": False,
-            "score": 0.0,
-        }  # fmt: skip
-        self._describe(info)
-        return info
+        start = {"admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task_id}
+        return self._describe(start)
 
-    def _describe(self, info: Info) -> None:
+    def _describe(self, info: Info) -> Info:
         board, count = self._board, self._count
         on_target = board.on_target
         info["admissible_actions"] = MOVES_OF_MASK[board.open_moves()]
@@ -109,6 +105,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         if self.expert:
             best = self.optimal_actions()
             info["expert_action"] = best[0] if best else ""
+        return info
 
     def get_state(self) -> Any:
         """Return (task_id, level, player, boxes)."""

@@ -11,20 +11,7 @@ from typing import Any, ClassVar
 from agentgym.checks import check_name, keywords_checked, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, ask_player, parse, write
-from agentgym.sotopia.dialogue import (  # fmt: skip
-    COMMANDS,
-    INSTRUCTIONS,
-    REWARDS,
-    Judge,
-    Result,
-    Verdict,
-    ask_judge,
-    check_playable,
-    check_threshold,
-    failed,
-    needs_game,
-    result_of,
-)
+from agentgym.sotopia import dialogue
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
@@ -33,7 +20,7 @@ from agentgym.sotopia.tasks import choose_split, load_tasks
 from agentgym.tasks import choose
 from agentgym.vector import TextVectorEnv
 
-_OPEN = Result()
+_OPEN = dialogue.Result()
 
 
 class SotopiaEnv(TextEnv[str]):
@@ -91,7 +78,7 @@ class SotopiaEnv(TextEnv[str]):
         *,
         data: str | Path | None = None,
         partner: str | Player = "rules",
-        judge: str | Judge = "rules",
+        judge: str | dialogue.Judge = "rules",
         role: int | str = 0,
         families: Iterable[str] | str | None = None,
         split: str | None = None,
@@ -106,14 +93,15 @@ class SotopiaEnv(TextEnv[str]):
         super().__init__(render_mode=render_mode, expert=expert)
         self.tasks = load_tasks(data, families, world_seed)
         self.partner, self.judge = make_player(partner), make_judge(judge)
-        self.split = choose_split(self.tasks, split, computed=needs_game(self.partner, self.judge))
+        self.split = choose_split(self.tasks, split, computed=dialogue.needs_game(self.partner, self.judge))
         self.role = _check_role(role, ("random",))
         self.order = check_name(order, ORDERS, "order")
         self.max_turns = whole("max_turns", max_turns, 1)
-        self.reward, self.success_threshold = check_name(reward, REWARDS, "reward"), check_threshold(success_threshold)
+        self.reward = check_name(reward, dialogue.REWARDS, "reward")
+        self.success_threshold = dialogue.check_threshold(success_threshold)
         self.observation_space = TextSpace()
-        self.action_space = TextSpace(samples=COMMANDS)
-        self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
+        self.action_space = TextSpace(samples=dialogue.COMMANDS)
+        self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
         self._alone = True
         self._played: str | None = None
         self._expert = make_player("negotiator") if expert else None
@@ -129,13 +117,13 @@ class SotopiaEnv(TextEnv[str]):
             _converse([self])
 
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
-        check_playable(task, self.partner, self.judge)
+        dialogue.check_playable(task, self.partner, self.judge)
         self.task, self.me = task, me
         self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self._key = _digest("", f"{task.id!r} {me} {schedule}")
         self._pending: Act | None = None
         self._mark = -1
-        self._result: Result | None = None
+        self._result: dialogue.Result | None = None
         self._valid = True
         self._played = None
 
@@ -167,7 +155,7 @@ class SotopiaEnv(TextEnv[str]):
         mine, self._pending = self._pending or NONE, None
         if isinstance(given, Failure):
             self.world.fail()
-            self._result = failed("partner", given)
+            self._result = dialogue.failed("partner", given)
         else:
             self._play(mine, given)
 
@@ -175,8 +163,8 @@ class SotopiaEnv(TextEnv[str]):
         turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
         self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # the repr of plain tuples is faster
 
-    def take_verdict(self, given: Verdict | Failure) -> None:
-        self._result = result_of(given, self.me)
+    def take_verdict(self, given: dialogue.Verdict | Failure) -> None:
+        self._result = dialogue.result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         played, self._played = self._played, None
@@ -202,26 +190,15 @@ class SotopiaEnv(TextEnv[str]):
         task, world, result = self.task, self.world, self._result or _OPEN
         game, ended, standing, goal = task.game, world.ended, world.standing, result.goal
         info: Info = {
-            "admissible_actions": () if ended else COMMANDS,
-            "is_action_valid": valid,
-            "state_key": f"{self._key} {ended}" if ended else self._key,
-            "task_id": task.id,
-            "won": result.won(self.success_threshold),
-            "score": goal / 10,
-            "goal": goal,
-            "partner_goal": result.partner_goal,
-            "dimensions": result.dimensions,
-            "ended": ended,
+            "admissible_actions": () if ended else dialogue.COMMANDS, "is_action_valid": valid,
+            "state_key": f"{self._key} {ended}" if ended else self._key, "task_id": task.id,
+            "won": result.won(self.success_threshold), "score": goal / 10, "goal": goal,
+            "partner_goal": result.partner_goal, "dimensions": result.dimensions, "ended": ended,
             "agreement": "" if game is None or standing.agreed is None else game.tell(standing.agreed),
-            "standing": standing,
-            "turn": world.turn,
-            "role": self.me,
-            "speaker": world.names[self.me],
-            "family": "" if game is None else game.family,
-            "source": task.scenario.source,
-            "unscored": bool(result.failure),
-            "failure": result.failure,
-        }
+            "standing": standing, "turn": world.turn, "role": self.me, "speaker": world.names[self.me],
+            "family": "" if game is None else game.family, "source": task.scenario.source,
+            "unscored": bool(result.failure), "failure": result.failure,
+        }  # fmt: skip
         if self._expert is not None:
             info["expert_action"] = "" if ended else self._expert_action()
         return info
@@ -293,7 +270,9 @@ def _converse(envs: Sequence[SotopiaEnv]) -> None:
         for env, act in zip(waiting, ask_player(waiting[0].partner, views), strict=True):
             env.answer(act)
     if over := [env for env in envs if env.unjudged]:
-        for env, verdict in zip(over, ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True):
+        for env, verdict in zip(
+            over, dialogue.ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True
+        ):
             env.take_verdict(verdict)
 
 

@@ -14,18 +14,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from agentgym.checks import check_name, suggest, whole
 from agentgym.core import TextSpace
 from agentgym.outside.dialogue import NONE, Act, parse
-from agentgym.sotopia.dialogue import (
-    COMMANDS,
-    INSTRUCTIONS,
-    REWARDS,
-    Judge,
-    Result,
-    ask_judge,
-    check_playable,
-    check_threshold,
-    needs_game,
-    result_of,
-)
+from agentgym.sotopia import dialogue
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import ORDERS, SocialWorld, draw_schedule
@@ -48,7 +37,7 @@ class PairedEnv:
         *,
         render_mode: str | None = None,
         data: str | Path | None = None,
-        judge: str | Judge = "rules",
+        judge: str | dialogue.Judge = "rules",
         families: Iterable[str] | str | None = None,
         split: str | None = None,
         max_turns: int = 20,
@@ -64,14 +53,15 @@ class PairedEnv:
         self.order = check_name(order, ORDERS, "order")
         self.tasks = load_tasks(data, families, world_seed)
         self.judge = make_judge(judge)
-        self.split = choose_split(self.tasks, split, computed=needs_game(self.judge))
+        self.split = choose_split(self.tasks, split, computed=dialogue.needs_game(self.judge))
         self.max_turns = whole("max_turns", max_turns, 1)
-        self.reward, self.threshold = check_name(reward, REWARDS, "reward"), check_threshold(success_threshold)
-        self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
+        self.reward = check_name(reward, dialogue.REWARDS, "reward")
+        self.threshold = dialogue.check_threshold(success_threshold)
+        self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
         self.observation_spaces = {agent: TextSpace() for agent in AGENTS}
-        self.action_spaces = {agent: TextSpace(samples=COMMANDS) for agent in AGENTS}
+        self.action_spaces = {agent: TextSpace(samples=dialogue.COMMANDS) for agent in AGENTS}
         self._rng: np.random.Generator | None = None
         self._begun = False
 
@@ -104,11 +94,11 @@ class PairedEnv:
             message = f"reset: options {unknown} are unknown and ignored; known: {', '.join(OPTIONS)}"
             warnings.warn(message, UserWarning, stacklevel=3)
         task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, rng)
-        check_playable(task, self.judge)
+        dialogue.check_playable(task, self.judge)
         self.task, self._rng = task, rng
         schedule = draw_schedule(self.order, self.max_turns, rng)
         self.world = SocialWorld(task, self.order, self.max_turns, schedule)
-        self.results = Result(), Result()
+        self.results = dialogue.Result(), dialogue.Result()
         self._valid = [True, True]
         self.agents = list(AGENTS)
         self._begun = True
@@ -129,8 +119,8 @@ class PairedEnv:
             acts[role], self._valid[role] = parse(command)
         self.world.play((acts[0], acts[1]))
         if self.world.ended:
-            verdict = ask_judge(self.judge, [self.world.dialogue])[0]
-            self.results = result_of(verdict, 0), result_of(verdict, 1)
+            verdict = dialogue.ask_judge(self.judge, [self.world.dialogue])[0]
+            self.results = dialogue.result_of(verdict, 0), dialogue.result_of(verdict, 1)
 
     def _observation(self, role: int, since: int | None) -> str:
         if since is None:
@@ -143,18 +133,11 @@ class PairedEnv:
     def _info(self, role: int) -> dict[str, Any]:
         world, result = self.world, self.results[role]
         return {
-            "task_id": self.task.id,
-            "is_action_valid": self._valid[role],
-            "kinds": world.kinds(role),
-            "turn": world.turn,
-            "speaker": world.names[role],
-            "ended": world.ended,
-            "won": result.won(self.threshold),
-            "goal": result.goal,
-            "dimensions": result.dimensions,
-            "unscored": bool(result.failure),
+            "task_id": self.task.id, "is_action_valid": self._valid[role], "kinds": world.kinds(role),
+            "turn": world.turn, "speaker": world.names[role], "ended": world.ended, "won": result.won(self.threshold),
+            "goal": result.goal, "dimensions": result.dimensions, "unscored": bool(result.failure),
             "failure": result.failure,
-        }
+        }  # fmt: skip
 
 
 class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types

@@ -309,11 +309,8 @@ class TelecomEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         task = self._task
-        info: Info = {
-            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": task.id, "won": False,
-            "score": 0.0, "kind": task.kind, "faults": len(task.faults),
-        }  # fmt: skip
-        return self._describe(info)
+        constant = {"task_id": task.id, "won": False, "score": 0.0, "kind": task.kind, "faults": len(task.faults)}
+        return self._describe({"admissible_actions": (), "is_action_valid": valid, "state_key": "", **constant})
 
     def _describe(self, info: Info) -> Info:
         info["admissible_actions"] = () if self._end else self._offers

@@ -11,27 +11,11 @@ from typing import Any
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.rules import ASSERTIONS, TOOLS, synchronise
 from agentgym.telecom.state import World
-from agentgym.telecom.tasks import Task
+from agentgym.telecom.tasks import CASES, Task
 
 DONE = ToolCall("done", {})
 #: Calls on the phone that may be a part of a shortest solution.
-_ON_THE_PHONE = (
-    ToolCall("toggle_airplane_mode", {}),
-    ToolCall("reseat_sim_card", {}),
-    ToolCall("set_apn_settings", {"apn_settings": {}}),
-    ToolCall("reboot_device", {}),
-    ToolCall("toggle_data", {}),
-    ToolCall("toggle_roaming", {}),
-    ToolCall("toggle_data_saver_mode", {}),
-    ToolCall("disconnect_vpn", {}),
-    ToolCall("toggle_wifi_calling", {}),
-    ToolCall("set_network_mode_preference", {"mode": "4g_5g_preferred"}),
-    ToolCall("set_network_mode_preference", {"mode": "4g_only"}),
-    ToolCall("set_network_mode_preference", {"mode": "3g_only"}),
-    ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
-    ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "storage"}),
-    ToolCall("make_payment", {}),
-)
+_ON_THE_PHONE = tuple(ToolCall(*call) for call in CASES["repairs"])
 #: States that are looked at before the search gives up.
 _MOST = 20_000
 

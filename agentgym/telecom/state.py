@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, repeat
 from operator import is_not
+from pathlib import Path
 from typing import Any
 
 Table = dict[str, "Record"]
@@ -43,41 +44,23 @@ class Record(dict[str, Any]):
         return Record(self, **changed)
 
 
+_WORLD: dict[str, Any] = json.loads(Path(__file__).with_name("world.json").read_text("utf-8"))
 #: Fields of the tables in the order in which they are printed, with what stands where a file has no value.
-FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "plans": dict.fromkeys(
-        ("plan_id", "name", "data_limit_gb", "price_per_month", "data_refueling_price_per_gb"), ...
-    ),
-    "customers": {
-        **dict.fromkeys(("customer_id", "full_name", "date_of_birth", "email", "phone_number", "address"), ...),
-        "account_status": "Pending Verification", "payment_methods": (), "line_ids": (), "bill_ids": (),
-        "created_at": "2025-01-01", "last_extension_date": None, "goodwill_credit_used_this_year": 0.0,
-    },
-    "lines": {
-        **dict.fromkeys(("line_id", "phone_number"), ...),
-        "status": "Pending Activation", "plan_id": ..., "device_id": None, "data_used_gb": 0.0,
-        "data_refueling_gb": 0.0, "roaming_enabled": False, "contract_end_date": None, "last_plan_change_date": None,
-        "last_sim_replacement_date": None, "suspension_start_date": None,
-    },
-    "bills": {
-        **dict.fromkeys(
-            ("bill_id", "customer_id", "period_start", "period_end", "issue_date", "total_due", "due_date"), ...
-        ),
-        "line_items": (), "status": "Draft",
-    },
-    "devices": {
-        **dict.fromkeys(("device_id", "device_type", "model"), ...),
-        "imei": None, "is_esim_capable": False, "activated": False, "activation_date": None,
-        "last_esim_transfer_date": None,
-    },
-}  # fmt: skip
+FIELDS: Mapping[str, Mapping[str, Any]] = _WORLD["tables"]
+_REQUIRED = "..."
 #: Numbers that a file may write without a point.
-_REALS = frozenset(
-    {
-        "data_limit_gb", "price_per_month", "data_refueling_price_per_gb", "data_used_gb", "data_refueling_gb",
-        "total_due", "amount", "goodwill_credit_used_this_year",
-    }
-)  # fmt: skip
+_REALS = frozenset(_WORLD["numbers"])
+#: A phone without faults: its attributes by name. "signal_strength" is the best signal of each network around.
+PHONE: Mapping[str, Any] = _WORLD["phone"]
+SURROUNDINGS: Mapping[str, Any] = _WORLD["surroundings"]
+#: Settings of messaging, as the company sends them to a phone.
+APN: Mapping[str, Any] = PHONE["active_apn_settings"]
+PERMISSIONS = tuple(PHONE["app_statuses"]["messaging"]["permissions"])
+TABLES = tuple(FIELDS)
+_NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
+_PLACES = tuple(range(len(_NAMES)))
+#: What follows from the rest.
+_FOLLOWING = ("owner", "agreed")
 
 
 def make_table(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -95,7 +78,7 @@ def make_table(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     key = next(iter(fields))
     for number, row in enumerate(rows):
         unknown = [name for name in row if name not in fields]
-        missing = [name for name, default in fields.items() if default is ... and name not in row]
+        missing = [name for name, default in fields.items() if default == _REQUIRED and name not in row]
         if unknown or missing:
             wrong = f"does not know {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
             raise ValueError(f"{kind}[{number}]: the table {wrong}; its fields are {', '.join(fields)}")
@@ -112,38 +95,6 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain("", inner) for inner in value]
     return float(value) if name in _REALS else value
-
-
-#: Settings of messaging, as the company sends them to a phone.
-APN = {
-    "apn_name": "internet", "reset_at_reboot": False, "mms_apn": "mms", "mmsc_url": "http://mms.carrier.com/mms/wapenc",
-    "mms_proxy": None, "mms_port": None,
-}  # fmt: skip
-PERMISSIONS = ("sms", "storage", "phone", "network")
-_NONE = dict.fromkeys(PERMISSIONS, False)
-#: A phone without faults: its attributes by name. "signal_strength" is the best signal of each network around.
-PHONE: Mapping[str, Any] = {
-    "sim_card_status": "active", "sim_card_missing": False, "airplane_mode": False, "network_signal_strength": "good",
-    "network_technology_connected": "5G", "network_connection_status": "connected", "battery_level": 80,
-    "data_enabled": True, "roaming_enabled": False, "network_mode_preference": "4g_5g_preferred",
-    "active_apn_settings": APN, "wifi_enabled": False, "wifi_connected": False, "wifi_ssid": None,
-    "wifi_signal_strength": "none", "wifi_calling_enabled": False, "wifi_calling_mms_over_wifi": False,
-    "data_saver_mode": False, "vpn_enabled_setting": False, "vpn_connected": False, "vpn_details": None,
-    "app_statuses": {
-        "messaging": {"app_name": "messaging", "permissions": {**_NONE, "sms": True, "storage": True, "phone": True}},
-        "browser": {"app_name": "browser", "permissions": {**_NONE, "storage": True, "network": True}},
-    },
-}  # fmt: skip
-SURROUNDINGS: Mapping[str, Any] = {
-    "name": None, "phone_number": None, "is_abroad": False, "roaming_allowed": False,
-    "signal_strength": {"2G": "poor", "3G": "fair", "4G": "good", "5G": "excellent"},
-    "mobile_data_usage_exceeded": False, "line_active": True, "payment_request": None,
-}  # fmt: skip
-TABLES = ("plans", "customers", "lines", "bills", "devices")
-_NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
-_PLACES = tuple(range(len(_NAMES)))
-#: What follows from the rest.
-_FOLLOWING = ("owner", "agreed")
 
 
 class World:

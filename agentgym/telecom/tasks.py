@@ -45,9 +45,9 @@ class _Person(NamedTuple):
     number: str
 
 
-_CASES = tables_beside(__file__, "cases.toml")
+CASES = tables_beside(__file__, "cases.toml")
 #: Groups of faults, with the calls that bring each about, see `cases.toml`.
-GROUPS: Mapping[str, Mapping[str, Any]] = _CASES["faults"]
+GROUPS: Mapping[str, Mapping[str, Any]] = CASES["faults"]
 #: Which groups belong to which kind of task.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "service": ("airplane", "sim", "apn", "bill"),
@@ -167,9 +167,9 @@ def _beside(
     `names` are its faults in `_BEYOND`: nothing here depends on the others.
     """
     hopeless = any(name in HOPELESS for name in names)
-    wanted = list(_CASES["wanted"]["hopeless" if hopeless else kind])
+    wanted = list(CASES["wanted"]["hopeless" if hopeless else kind])
     if not hopeless:
-        wanted += [call for name in names for call in _CASES["wanted_too"].get(name, ())]
+        wanted += [call for name in names for call in CASES["wanted_too"].get(name, ())]
     actions = (ToolCall("transfer_to_human_agents", {"summary": "I cannot fix the issue."}),) if hopeless else ()
     place = "abroad" if any(name in GROUPS["roaming"] for name in names) else "at home"
     ticket = TEXTS["tickets"][kind].format(name=person.name, number=person.number, place=place, refuel=REFUEL)

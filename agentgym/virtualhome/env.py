@@ -142,14 +142,10 @@ class VirtualHomeEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         activity = self.episode.activity
-        info: Info = {
-            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": activity.task_id,
-            "won": False, "score": 0.0, "task_type": activity.task_type, "location": "", "inventory": "",
-        }  # fmt: skip
-        self._describe(info, valid)
-        return info
+        constant = {"task_id": activity.task_id, "won": False, "score": 0.0, "task_type": activity.task_type}
+        return self._describe({"admissible_actions": (), "is_action_valid": valid, "state_key": "", **constant}, valid)
 
-    def _describe(self, info: Info, valid: bool) -> None:
+    def _describe(self, info: Info, valid: bool) -> Info:
         episode = self.episode
         info["admissible_actions"] = episode.admissible()
         info["is_action_valid"] = valid
@@ -157,6 +153,7 @@ class VirtualHomeEnv(TextEnv[str]):
         info["won"], info["score"] = episode.won, episode.score
         if self.expert:
             info["expert_action"] = episode.expert_action()
+        return info
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
         episode = self.episode

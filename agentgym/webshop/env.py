@@ -213,11 +213,9 @@ class WebShopEnv(TextEnv[str]):
         return text(shown) if mode == "text" else text_rich(shown, session.url(), session.opened())
 
     def describe(self, valid: bool) -> Info:
-        info = self._info.copy()
-        self._describe(info, valid)
-        return info
+        return self._describe(self._info.copy(), valid)
 
-    def _describe(self, info: Info, valid: bool) -> None:
+    def _describe(self, info: Info, valid: bool) -> Info:
         session, mode = self.session, self.observation_mode
         page, purchase, options = session.page, session.purchase, session.options
         kind = page.kind
@@ -250,6 +248,7 @@ class WebShopEnv(TextEnv[str]):
             info.update(purchase.parts)
         if self.expert:
             info["expert_action"] = expert_action(session)
+        return info
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
         session = self.session

@@ -22,17 +22,7 @@ import numpy as np
 from agentgym.outside.files import fingerprint, locked, write_file
 from agentgym.outside.text import DataError
 from agentgym.searchqa.official import PassageReader, check_some, corpus_state, same_id
-from agentgym.searchqa.retrieval.lexical import (
-    HEAP,
-    INDEX,
-    PASSAGE_FILES,
-    LexicalRetriever,
-    PassageFile,
-    PassageWriter,
-    document,
-    load_tantivy,
-    new_index,
-)
+from agentgym.searchqa.retrieval import lexical
 
 #: Increase it when the files in a folder or the indexed fields change.
 VERSION = 1
@@ -56,7 +46,7 @@ def build_index(
     `progress` is called after every `stretch` passages, which are also the checkpoints. Raises a DataError if the
     folder is something else or the index of another corpus, or the corpus cannot be read.
     """
-    load_tantivy()
+    lexical.load_tantivy()
     corpus, folder = Path(corpus).expanduser(), Path(folder).expanduser()
     head = {"version": VERSION, "corpus": corpus_state(corpus)}
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +65,12 @@ def build_index(
     return folder
 
 
-def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) -> LexicalRetriever:
+def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) -> lexical.LexicalRetriever:
     """Return the retriever of an index folder; DataError for another version or damage."""
     folder = Path(folder).expanduser()
     head = _read_head(folder)
     try:
-        retriever = LexicalRetriever.from_folder(folder, threads)
+        retriever = lexical.LexicalRetriever.from_folder(folder, threads)
     except (OSError, ValueError) as error:
         raise DataError(f"{folder} is damaged ({error}); remove it and build it again") from error
     if len(retriever.passages) != head["passages"]:
@@ -115,22 +105,22 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     started = unfinished / "started.json"
     if _started(started) != head:
         names = sorted(path.name for path in unfinished.iterdir()) if unfinished.is_dir() else []
-        if foreign := [name for name in names if name not in (INDEX, started.name, *PASSAGE_FILES)]:
+        if foreign := [name for name in names if name not in (lexical.INDEX, started.name, *lexical.PASSAGE_FILES)]:
             raise DataError(f"{unfinished} holds {foreign[0]!r}, which belongs to no index: name another folder")
         shutil.rmtree(unfinished, ignore_errors=True)
-        (unfinished / INDEX).mkdir(parents=True)
+        (unfinished / lexical.INDEX).mkdir(parents=True)
         write_json(started, head)
-    index = new_index(unfinished / INDEX)
+    index = lexical.new_index(unfinished / lexical.INDEX)
     # One thread adds passages in order, so an index always holds a beginning of the corpus.
-    writer = index.writer(heap_size=HEAP, num_threads=1)
+    writer = index.writer(heap_size=lexical.HEAP, num_threads=1)
     index.reload()
     done = index.searcher().num_docs
-    passages = PassageWriter(unfinished, keep=done)
+    passages = lexical.PassageWriter(unfinished, keep=done)
     reader = PassageReader(corpus, start=done)
     try:
         for passage in reader:
             passages.append(passage)
-            writer.add_document(document(done, passage))
+            writer.add_document(lexical.document(done, passage))
             done += 1
             if done % stretch == 0:
                 passages.flush()
@@ -144,10 +134,10 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         # Deleting the writer releases Tantivy's lock, also while an exception holds this frame.
         del writer
     check_some(done, str(corpus))
-    _check_ids(PassageFile(unfinished), corpus)
+    _check_ids(lexical.PassageFile(unfinished), corpus)
     # Tantivy makes some files private; all files get the permissions of the passages.
     mode = (unfinished / started.name).stat().st_mode
-    for path in (unfinished / INDEX).iterdir():
+    for path in (unfinished / lexical.INDEX).iterdir():
         path.chmod(mode)
     progress(done, 1.0)
     write_json(unfinished / _HEAD, head | {"passages": done})
@@ -161,7 +151,7 @@ def _started(path: Path) -> Any:
         return None
 
 
-def _check_ids(passages: PassageFile, corpus: Path) -> None:
+def _check_ids(passages: lexical.PassageFile, corpus: Path) -> None:
     """Raise a DataError for equal ids, with eight bytes of memory per passage."""
     hashes = np.fromiter((hash(passage.id) for passage in passages), np.int64, len(passages))
     ordered = np.sort(hashes)

@@ -19,16 +19,7 @@ from typing import Any
 from agentgym.checks import check_name
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
 from agentgym.outside.text import DataError, clean
-from agentgym.searchqa.retriever import (
-    MOST_CONTENTS,
-    MOST_ID,
-    MOST_QUERY,
-    Found,
-    Hit,
-    Passage,
-    SearchFailure,
-    check_search,
-)
+from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure, check_search
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
 #: Maximum number of hits per query.
@@ -85,7 +76,7 @@ def write_answer(request: Request, found: Sequence[Sequence[Hit]]) -> dict[str, 
 
 
 def _write_hit(hit: Hit, scores: bool) -> dict[str, Any]:
-    document = {"id": clean(hit.passage.id, MOST_ID), "contents": clean(hit.passage.contents, MOST_CONTENTS)}
+    document = hit.passage.cleaned()._asdict()
     return {"document": document, "score": float(hit.score)} if scores else document
 
 
@@ -116,17 +107,17 @@ def _read_hit(hit: Any) -> Hit:
     contents = document.get("contents") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(contents, str):
         raise DataError(f"a hit has no document with 'contents': {brief(hit)}")
-    contents = clean(contents, MOST_CONTENTS)
+    passage = Passage("", contents).cleaned()
     name = document.get("id")
     if name is None:
-        name = hashlib.blake2b(contents.encode(), digest_size=8).hexdigest()
+        name = hashlib.blake2b(passage.contents.encode(), digest_size=8).hexdigest()
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise DataError(f"the 'id' of a document must be a string or an integer, got {brief(name)}")
     score = hit.get("score", 0.0)
     # `read_json` admits finite numbers only; this checks other values.
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= _LARGEST:
         raise DataError(f"'score' must be a finite number, got {brief(score)}")
-    return Hit(Passage(clean(str(name), MOST_ID), contents), float(score))
+    return Hit(passage._replace(id=clean(str(name), MOST_ID)), float(score))
 
 
 #: Larger answers, in bytes, are an error.
