@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from agentgym.outside.tool_calls import ToolCall
-from agentgym.telecom.rules import ASSERTIONS, TOOLS, synchronise
+from agentgym.telecom.rules import TOOLS, solved, synchronise
 from agentgym.telecom.state import World
 from agentgym.telecom.tasks import CASES, Task
 
@@ -78,7 +78,7 @@ class Expert:
             if total == math.inf:
                 return None
             world.load(values)
-            if self._least(world) == 0 and self._holds(world):
+            if self._least(world) == 0 and all(solved(world, self.task.assertions)):
                 return path
             for call in self._candidates(world):
                 world.load(values)
@@ -90,9 +90,6 @@ class Expert:
                     left = self._least(world)
                     heapq.heappush(queue, (cost + left, left, next(order), world.snapshot(), (*path, call)))
         return None
-
-    def _holds(self, world: World) -> bool:
-        return all(ASSERTIONS[name](world, **arguments) for name, arguments in self.task.assertions)
 
     def _play(self, world: World, call: ToolCall) -> bool:
         try:

@@ -186,11 +186,6 @@ def _assert_speed(world: World, expected_speed: float, expected_desc: str | None
     return (found or 0.0) >= expected_speed and expected_desc in (None, grade.lower())
 
 
-def _assert_no_overdue_bill(world: World, overdue_bill_id: str) -> bool:
-    bill = world.bills.get(overdue_bill_id)
-    return bill is None or bill["status"] == "Paid"
-
-
 def _assert_refuelled(world: World, customer_id: str, line_id: str, expected_amount: float) -> bool:
     return bool(abs(world.lines[line_id]["data_refueling_gb"] - expected_amount) < 1e-6)
 
@@ -202,7 +197,9 @@ ASSERTIONS: dict[str, Callable[..., bool]] = {
     "assert_mobile_data_status": lambda world, expected_status: phone.data_works(world) == expected_status,
     "assert_internet_speed": _assert_speed,
     "assert_service_status": lambda world, expected_status: world.network_connection_status == expected_status,
-    "assert_no_overdue_bill": _assert_no_overdue_bill,
+    "assert_no_overdue_bill": lambda world, overdue_bill_id: (
+        overdue_bill_id not in world.bills or world.bills[overdue_bill_id]["status"] == "Paid"
+    ),
 }
 
 

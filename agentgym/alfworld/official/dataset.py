@@ -13,7 +13,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym.alfworld.game import DIALECTS, TASK_TYPES, Game
+from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.official.problem import read_game
 from agentgym.checks import suggest
 from agentgym.outside.files import VARIABLE as CACHE_VARIABLE
@@ -31,7 +31,7 @@ from agentgym.outside.text import DataError, clean, read_json
 from agentgym.tasks import OfTypes
 
 #: Increase it with every change of reading or packing a game.
-VERSION = 3
+VERSION = 4
 _MAGIC = b"agentgym alfworld games\n"
 _DIGEST = hashlib.sha256().digest_size
 
@@ -92,24 +92,12 @@ def save(file: Path, state: str, games: PackedGames) -> None:
         )
 
 
-#: `Game` fields that are written unchanged.
-_PLAIN = (
-    "task_id", "task", "places", "start", "openable", "pickupable", "cleanable", "heatable", "coolable", "toggleable",
-    "sliceable", "vessels", "cool", "contents", "seen_from", "inner", "goal_objects", "goal_receptacles", "goal_lamps",
-    "walkthrough",
-)  # fmt: skip
-_TUPLES = ("places", "contents", "seen_from", "goal_receptacles")
+_FIELDS = tuple(each.name for each in fields(Game) if each.init)
 
 
 def pack(game: Game) -> bytes:
     """Return a game as compressed bytes for `unpack`."""
-    record: list[Any] = [getattr(game, name) for name in _PLAIN]
-    record += [TASK_TYPES.index(game.task_type), DIALECTS.index(game.dialect)]
-    for names in (game.receptacles, game.objects, game.locations):
-        record.append("\n".join(names))
-    for names, kinds in ((game.receptacles, game.receptacle_types), (game.objects, game.object_types)):
-        record.append("" if kinds == _bases(names) else "\n".join(kinds))
-    record.append(dict(zip(game.receptacle_types, game.fits, strict=True)))
+    record = [getattr(game, name) for name in _FIELDS]
     return zlib.compress(json.dumps(record, separators=(",", ":")).encode(), 9)
 
 
@@ -119,39 +107,14 @@ def unpack(data: bytes) -> Game:
         record = json.loads(zlib.decompress(data))
     except (zlib.error, ValueError) as error:
         raise ValueError(f"not a packed game: {error}") from error
-    plain = dict(zip(_PLAIN, record, strict=False))
-    for name in _TUPLES:
-        plain[name] = tuple(plain[name])
-    plain["inner"] = tuple([(vessel, objects) for vessel, objects in plain["inner"]])
-    plain["walkthrough"] = tuple(map(intern, plain["walkthrough"]))
-    task_type, dialect, receptacles, objects, locations, receptacle_types, object_types, fit = record[len(_PLAIN) :]
-    names, things = _split(receptacles), _split(objects)
-    kinds = _split(receptacle_types) or _bases(names)
-    types = _split(object_types) or _bases(things)
-    return Game(
-        **plain,
-        receptacles=names,
-        objects=things,
-        locations=_split(locations),
-        task_type=TASK_TYPES[task_type],
-        dialect=DIALECTS[dialect],
-        receptacle_types=kinds,
-        object_types=types,
-        fits=tuple([fit[kind] for kind in kinds]),
-    )
+    return Game(**dict(zip(_FIELDS, map(_frozen, record), strict=True)))
 
 
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(map(intern, names.split("\n"))) if names else ()
-
-
-@cache
-def _base(name: str) -> str:
-    return intern(name.partition(" ")[0])
-
-
-def _bases(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_base, names))
+def _frozen(value: Any) -> Any:
+    """Return lists as tuples, and equal texts as one object."""
+    if isinstance(value, list):
+        return tuple([_frozen(each) for each in value])
+    return intern(value) if isinstance(value, str) else value
 
 
 #: Splits of the official data.

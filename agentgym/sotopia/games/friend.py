@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, UtteranceCache, whole
+from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, cached, whole
 from agentgym.sotopia.games.phrases import read
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
@@ -35,15 +35,8 @@ class Directory:
     def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
         self._names = names
         self._values, self._pattern = _vocabulary(attributes)
-        self._heard: UtteranceCache[str, Heard] = UtteranceCache()
-
-    def hear(self, text: str) -> Heard:
-        """Return the content of an utterance: a single name is a proposal, names and properties are the things."""
-        known = self._heard.get(text)
-        if known is None:
-            known = self._hear(text)
-            self._heard.keep(text, known, text)
-        return known
+        #: Returns the content of an utterance: a single name is a proposal, names and properties are the things.
+        self.hear = cached(self._hear)
 
     def _hear(self, text: str) -> Heard:
         said = read(text)
