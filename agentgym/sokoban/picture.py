@@ -59,31 +59,18 @@ def tiles(size: int) -> Image:
     y, x = np.meshgrid(*[(np.arange(fine) + 0.5) / fine] * 2, indexing="ij")
     floor = _floor(x, y)
     target = _target(floor, x, y)
-    done = (_DONE, _DONE_FRAME, _DONE_EDGE)
-    large = np.stack(
-        [
-            _wall(x, y),
-            floor,
-            target,
-            _box(floor, x, y, (_BOX, _BOX_FRAME, _BOX_EDGE)),
-            _box(floor, x, y, done),
-            _player(floor, x, y),
-            _player(target, x, y),
-        ]
-    )
+    box = _box(floor, x, y, (_BOX, _BOX_FRAME, _BOX_EDGE))
+    done = _box(floor, x, y, (_DONE, _DONE_FRAME, _DONE_EDGE))
+    large = np.stack([_wall(x, y), floor, target, box, done, _player(floor, x, y), _player(target, x, y)])
     averaged = large.reshape(7, size, _OVERSAMPLING, size, _OVERSAMPLING, 3).mean(axis=(2, 4))
     result: Image = np.round(averaged).astype(np.uint8)
     result.flags.writeable = False
     return result
 
 
-def _paint(picture: Floats, mask: np.ndarray[Any, np.dtype[np.bool_]], color: Color) -> None:
-    picture[mask] = color
-
-
 def _floor(x: Floats, y: Floats) -> Floats:
     picture = np.full((*x.shape, 3), _FLOOR, np.float64)
-    _paint(picture, (x > 0.96) | (y > 0.96), _JOINT)
+    picture[(x > 0.96) | (y > 0.96)] = _JOINT
     return picture
 
 
@@ -92,15 +79,15 @@ def _wall(x: Floats, y: Floats) -> Floats:
     course, height = np.divmod(y * 4, 1.0)
     along = np.mod(x * 2 + 0.5 * (course % 2), 1.0)
     brick = (height > 0.1) & (height < 0.92) & (along > 0.06) & (along < 0.94)
-    _paint(picture, brick, _BRICK)
-    _paint(picture, brick & (height < 0.32), _BRICK_LIT)
+    picture[brick] = _BRICK
+    picture[brick & (height < 0.32)] = _BRICK_LIT
     return picture
 
 
 def _target(floor: Floats, x: Floats, y: Floats) -> Floats:
     picture = floor.copy()
     radius = np.hypot(x - 0.5, y - 0.5)
-    _paint(picture, ((radius > 0.29) & (radius < 0.41)) | (radius < 0.12), _TARGET)
+    picture[((radius > 0.29) & (radius < 0.41)) | (radius < 0.12)] = _TARGET
     return picture
 
 
@@ -108,22 +95,22 @@ def _box(floor: Floats, x: Floats, y: Floats, colors: tuple[Color, Color, Color]
     face, frame, edge = colors
     picture = floor.copy()
     reach = np.maximum(abs(x - 0.5), abs(y - 0.5))
-    _paint(picture, reach < 0.43, edge)
-    _paint(picture, reach < 0.385, frame)
+    picture[reach < 0.43] = edge
+    picture[reach < 0.385] = frame
     inner = reach < 0.27
-    _paint(picture, inner, edge)
-    _paint(picture, reach < 0.245, face)
-    _paint(picture, (reach < 0.245) & (abs(x - y) < 0.1), frame)
+    picture[inner] = edge
+    picture[reach < 0.245] = face
+    picture[(reach < 0.245) & (abs(x - y) < 0.1)] = frame
     return picture
 
 
 def _player(ground: Floats, x: Floats, y: Floats) -> Floats:
     picture = ground.copy()
     radius = np.hypot(x - 0.5, y - 0.5)
-    _paint(picture, radius < 0.34, _BODY_EDGE)
-    _paint(picture, radius < 0.29, _BODY)
+    picture[radius < 0.34] = _BODY_EDGE
+    picture[radius < 0.29] = _BODY
     for side in (-0.11, 0.11):
         eye = np.hypot(x - 0.5 - side, (y - 0.43) * 0.85)
-        _paint(picture, eye < 0.085, _EYE)
-        _paint(picture, eye < 0.042, _PUPIL)
+        picture[eye < 0.085] = _EYE
+        picture[eye < 0.042] = _PUPIL
     return picture

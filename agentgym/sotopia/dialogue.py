@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from agentgym.checks import suggest
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, complete, lost, turn_lines, write
+from agentgym.outside.redaction import refuse_credential
 from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
@@ -93,6 +96,23 @@ def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict |
     except OSError as error:
         verdicts = [lost(judge, error)] * len(dialogues)
     return complete(verdicts, len(dialogues), judge, "score")
+
+
+def find(what: str, given: Any, kind: Any, method: str, named: Mapping[str, Callable[[], Any]], model: str) -> Any:
+    """Return a player or judge: an object of `kind` itself, one `named`, or that of `MODEL@URL`; ValueError for others.
+
+    `what` is the argument's name, `method` what an object has, `model` the class in `agentgym.sotopia.models`.
+    """
+    if not isinstance(given, str):
+        if not isinstance(given, kind):
+            raise ValueError(f"{what} must have {method}, or be a name such as 'rules', got {given!r}")
+        return given
+    if "://" in given:
+        refuse_credential(what, given, f"agentgym.sotopia.models.{model}.at(name)")
+        return getattr(importlib.import_module("agentgym.sotopia.models"), model).at(given)
+    if given not in named:
+        raise ValueError(f"unknown {what} {given!r}; {suggest(given, named)}, or MODEL@URL")
+    return named[given]()
 
 
 def needs_game(*whom: object) -> bool:

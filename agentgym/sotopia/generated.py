@@ -63,12 +63,7 @@ def generate(family: str, seed: int, index: int) -> Task:
 
 def _people(draws: Draws) -> tuple[Person, Person]:
     """Return two people with different names, occupations and secrets."""
-    parts = [
-        draws.sample(values, 2)
-        for values in (
-            FIRST_NAMES, LAST_NAMES, OCCUPATIONS, PERSONALITIES, SECRETS,
-        )
-    ]  # fmt: skip
+    parts = [draws.sample(values, 2) for values in (FIRST_NAMES, LAST_NAMES, OCCUPATIONS, PERSONALITIES, SECRETS)]
     first, second = (
         Person(
             id=f"{first}-{last}".lower(),

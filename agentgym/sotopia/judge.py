@@ -17,10 +17,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentgym.checks import suggest
 from agentgym.outside.dialogue import Failure
-from agentgym.outside.redaction import refuse_credential
-from agentgym.sotopia.dialogue import Dialogue, Judge, Rating, Verdict
+from agentgym.sotopia.dialogue import Dialogue, Judge, Rating, Verdict, find
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
 
@@ -124,15 +122,5 @@ def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 def make_judge(judge: str | Judge) -> Judge:
     """Return a judge: an object itself, "rules", or `MODEL@URL`; errors are those of `players.make_player`."""
-    if not isinstance(judge, str):
-        if not isinstance(judge, Judge):
-            raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")
-        return judge
-    if "://" in judge:
-        refuse_credential("judge", judge, "agentgym.sotopia.models.ModelJudge.at(name)")
-        from agentgym.sotopia.models import ModelJudge
-
-        return ModelJudge.at(judge)
-    if judge != "rules":
-        raise ValueError(f"unknown judge {judge!r}; {suggest(judge, ['rules'])}, or MODEL@URL")
-    return RulesJudge()
+    found: Judge = find("judge", judge, Judge, "score(dialogues)", {"rules": RulesJudge}, "ModelJudge")
+    return found

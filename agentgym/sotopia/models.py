@@ -90,9 +90,7 @@ def chat(system: str, user: str) -> list[dict[str, Any]]:
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of an object with exactly these properties."""
-    return {
-        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False
-    }  # fmt: skip
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 #: Treatment of unreadable answers.

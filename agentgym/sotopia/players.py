@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from agentgym.checks import suggest
 from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Player, Turn, View
-from agentgym.outside.redaction import refuse_credential
+from agentgym.sotopia.dialogue import find
 from agentgym.sotopia.games.friend import FriendSide
-from agentgym.sotopia.games.game import DealSide, Heard, Standing, TurnTree
+from agentgym.sotopia.games.game import DealSide, Heard, Side, Standing, TurnTree
 
+_T = TypeVar("_T")
+_SideT = TypeVar("_SideT", bound=Side)
 #: Offers below this do not count as worse, so an insulting opening earns no credit for a concession.
 _WORST = -8.0
 #: With so few turns left it accepts anything of positive worth.
@@ -64,9 +66,17 @@ class _Course(NamedTuple):
     spoken: int = 0
 
 
+def _after(turns: Iterable[Turn], side: _SideT, step: Callable[[_SideT, _T, Turn], _T], start: _T) -> _T:
+    """Return the state of a player after some turns; a side keeps the states of its dialogues."""
+    tree: TurnTree[_T] | None = side.notes.get(step.__name__)
+    if tree is None:
+        tree = side.notes[step.__name__] = TurnTree(start, partial(step, side))
+    return tree.after(turns)
+
+
 def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
     """Return the next act in a deal: concede step by step, accept good terms, leave if the other does not move."""
-    wishes, said, _, gain, idle, spoken = _deal_tree(side).after(view.turns)
+    wishes, said, _, gain, idle, spoken = _after(view.turns, side, _deal_step, _Course())
     standing = side.follow(view.turns) if view.standing is None else view.standing
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
@@ -81,13 +91,6 @@ def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
     if theirs is not None and worth >= side.worth(terms):
         return Act("speak", _ACCEPT[form % 3])
     return Act("speak", side.phrase(terms, form))
-
-
-def _deal_tree(side: DealSide) -> TurnTree[_Course]:
-    tree: TurnTree[_Course] | None = side.notes.get("deal")
-    if tree is None:
-        tree = side.notes["deal"] = TurnTree(_Course(), lambda course, turn: _deal_step(side, course, turn))
-    return tree
 
 
 def _deal_step(side: DealSide, course: _Course, turn: Turn) -> _Course:
@@ -144,7 +147,8 @@ class _Search(NamedTuple):
 
 def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
     """Return the next act in a search for a friend: answer truly, describe own friends, name one that fits."""
-    search = _friend_tree(side).after(view.turns)
+    start = _Search(Standing(), tuple([friend.name for friend in side.friends]))
+    search = _after(view.turns, side, _friend_step, start)
     if search.standing.agreed is not None or search.idle >= temper.patience:
         return LEAVE
     answer = _answer(side, search.last)
@@ -152,14 +156,6 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
         return Act("speak", answer)
     question = _question(side, search) if temper.asks else ""
     return Act("speak", f"{answer} {question}".strip() or _WAITING[(view.seed + len(view.turns)) % 3])
-
-
-def _friend_tree(side: FriendSide) -> TurnTree[_Search]:
-    tree: TurnTree[_Search] | None = side.notes.get("friend")
-    if tree is None:
-        start = _Search(Standing(), tuple([friend.name for friend in side.friends]))
-        tree = side.notes["friend"] = TurnTree(start, lambda search, turn: _friend_step(side, search, turn))
-    return tree
 
 
 def _friend_step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
@@ -314,15 +310,5 @@ PLAYERS: Mapping[str, Callable[[], Player]] = {
 
 def make_player(player: str | Player) -> Player:
     """Return a player: an object with `act` itself, a name in `PLAYERS`, or `MODEL@URL`; ValueError for others."""
-    if not isinstance(player, str):
-        if not isinstance(player, Player):
-            raise ValueError(f"partner must have act(views), or be a name such as 'rules', got {player!r}")
-        return player
-    if "://" in player:
-        refuse_credential("partner", player, "agentgym.sotopia.models.ModelPlayer.at(name)")
-        from agentgym.sotopia.models import ModelPlayer
-
-        return ModelPlayer.at(player)
-    if player not in PLAYERS:
-        raise ValueError(f"unknown partner {player!r}; {suggest(player, PLAYERS)}, or MODEL@URL")
-    return PLAYERS[player]()
+    found: Player = find("partner", player, Player, "act(views)", PLAYERS, "ModelPlayer")
+    return found

@@ -196,9 +196,7 @@ def _charge(world: World, customer_id: str, amount: float, description: str) -> 
         _add_bill(world, customer_id, draft)
     kind = "Credit" if amount < 0 else "Charge"
     item = {"description": description, "amount": float(amount), "date": TODAY, "item_type": kind}
-    change_bill(
-        world, draft["bill_id"], line_items=[*draft["line_items"], item], total_due=draft["total_due"] + amount
-    )  # fmt: skip
+    change_bill(world, draft["bill_id"], line_items=[*draft["line_items"], item], total_due=draft["total_due"] + amount)
 
 
 def _new_bill(bill_id: str, customer_id: str, days: tuple[str, str, str], status: str) -> Record:

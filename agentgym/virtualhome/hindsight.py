@@ -19,9 +19,7 @@ from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.scene import INSIDE, IS, ON, RELATION_NAMES, STATES, WIDTH, Scene, members, states_of
 
 #: Families, easier ones first, with the maximum number of things of a chore, as in the generator.
-MOST_THINGS: Final = {
-    "switch_off": 2, "switch_on": 2, "wash": 3, "dress": 2, "place": 2, "store": 2, "fetch": 1,
-}  # fmt: skip
+MOST_THINGS: Final = {"switch_off": 2, "switch_on": 2, "wash": 3, "dress": 2, "place": 2, "store": 2, "fetch": 1}
 #: Placeholders of things and place in the sentence of a family.
 _BLANKS: Final = {
     "switch_off": ("devices", ""), "switch_on": ("devices", ""), "wash": ("things", ""), "dress": ("clothes", ""),

@@ -109,9 +109,7 @@ class Files:
         if missing := [each for each in TEXTS[name] if self._read(each) is None]:
             raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
         main, support = (self.text(each) for each in TEXTS[name])
-        return (
-            f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"
-        )  # fmt: skip
+        return f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"
 
     def world(self) -> World:
         """Return the world before any task."""
