@@ -15,7 +15,13 @@ from agentgym.telecom.state import APN, PERMISSIONS, World
 MODES = ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")
 #: The network that a preference looks for; the first falls back to 4G where there is no 5G.
 _NETWORK = dict(zip(MODES, ("5G", "4G", "3G", "2G"), strict=True))
-_BARS = {"none": "📵 No Signal", "poor": "📶¹ Poor", "fair": "📶² Fair", "good": "📶³ Good", "excellent": "📶⁴ Excellent"}
+_BARS = {
+    "none": "📵 No Signal",
+    "poor": "📶¹ Poor",
+    "fair": "📶² Fair",
+    "good": "📶³ Good",
+    "excellent": "📶⁴ Excellent",
+}
 _SIM = {
     "active": "Your SIM card is active and working.",
     "missing": "No SIM card detected in the phone.",
