@@ -371,3 +371,18 @@ def test_naming_the_noise_state_does_what_marking_its_rows_does(method, invalid,
     trusting = dataclasses.replace(table, valid=np.ones(len(table), np.bool_))
     expected = method(table, invalid=invalid)
     _close(method(trusting, invalid=invalid, noise_states=("Nothing happens.",)), expected)
+
+
+@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+def test_noise_states_count_as_refused_steps(method, invalid):
+    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    unmarked = dataclasses.replace(marked, valid=np.ones(len(marked), np.bool_))
+    expected = method(marked, invalid=invalid)
+    assert method(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
+    assert method(unmarked, invalid=invalid).tolist() != expected.tolist()
+    with pytest.raises(TypeError, match="noise_states must be a tuple of words, got 'Noise'"):
+        method(unmarked, noise_states="Noise")
+    # Kept as in GraphGPO's paper, the noise is a place one step from success.
+    credit = graphgpo_values(unmarked, noise_states=("Noise",))
+    assert credit.graph.by_state(credit.distance)["Noise"] == 1
