@@ -5,8 +5,6 @@ StepTable -> costs of replies -> credit -> advantages -> make_batch -> update
                             scorer's scores                       scorer's update
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ float32, so the base may be in bfloat16. With the adapter switched off the model
 reference model of a KL penalty needs no memory (`policies.training.frozen`).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import dataclass

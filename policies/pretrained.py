@@ -1,7 +1,5 @@
 """A policy's folder: a Hugging Face model, its tokenizer, and what the policy adds to them, in `policy.json`."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -7,8 +7,6 @@ A window is rendered and tokenized again at every step. A transcript (`wrappers.
 Tokenizing its text again might give other tokens than the model wrote, and templates delete earlier thoughts.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

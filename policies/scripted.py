@@ -1,7 +1,5 @@
 """Players without a model: uniformly random, the environment's own expert, and an expert that errs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

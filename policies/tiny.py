@@ -1,7 +1,5 @@
 """A language model of about 0.2 million parameters, built from a config: nothing is downloaded."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -41,11 +39,7 @@ _TEMPLATE = (
 
 
 def tiny_tokenizer(
-    texts: Sequence[str],
-    extra_words: Sequence[str] = (),
-    *,
-    pieces: Sequence[str] = FRAME,
-    lower_case: bool = False,
+    texts: Sequence[str], extra_words: Sequence[str] = (), *, pieces: Sequence[str] = FRAME, lower_case: bool = False
 ) -> Any:
     r"""Build a tokenizer whose words are the words of the environment's text.
 

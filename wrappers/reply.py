@@ -17,8 +17,6 @@ environment's tools (`wrappers.tools.read_tool_reply`). Parsing is one pass, lin
 reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` holds the reason.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence

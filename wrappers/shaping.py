@@ -10,8 +10,6 @@ subtracted as it was added when s was entered, although the graph has grown (Dev
 shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Hashable, Sequence

@@ -5,8 +5,6 @@
 has a `Box` of shape (symbols, height, width) and a `Discrete` of commands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, SupportsInt
 

@@ -6,8 +6,6 @@
 An engine (TRL, verl, one's own) only puts the per-token advantages into its policy-gradient loss.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

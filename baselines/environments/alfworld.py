@@ -1,7 +1,5 @@
 """ALFWorld in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agentgym.alfworld.player import ALFWorldPlayer

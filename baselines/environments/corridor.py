@@ -1,7 +1,5 @@
 """The corridor in the learning benchmark: a clone of a guide that is often wrong, so that practice has what to add."""
 
-from __future__ import annotations
-
 import dataclasses
 import zlib
 from collections.abc import Collection, Mapping

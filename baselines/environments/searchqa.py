@@ -1,7 +1,5 @@
 """Search-QA in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
 from agentgym.searchqa.keys import documents_key
 from agentgym.searchqa.player import SearchQAPlayer

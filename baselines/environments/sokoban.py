@@ -1,7 +1,5 @@
 """Sokoban in the learning benchmark."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from agentgym.sokoban.rules import DIRECTIONS

@@ -1,7 +1,5 @@
 """Telecom in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 import dataclasses
 import zlib
 from collections.abc import Collection, Mapping

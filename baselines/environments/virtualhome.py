@@ -1,7 +1,5 @@
 """VirtualHome in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agentgym.virtualhome.commands import TEMPLATES

@@ -3,8 +3,6 @@
 `clone` plays the expert and learns what it does. `imitate` learns any replies.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time

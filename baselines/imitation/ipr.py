@@ -12,8 +12,6 @@
 The policy before the first round is pi_ref and plays the N continuations, which start from snapshots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal

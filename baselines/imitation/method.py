@@ -5,8 +5,6 @@
 A method is a frozen dataclass of its options. From round to round it keeps what it puts into `Round.state`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

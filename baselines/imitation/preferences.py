@@ -6,8 +6,6 @@
 Only reply tokens are in it. A row (prompt and reply) that both sides have cancels, and is computed once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Sequence

@@ -11,8 +11,6 @@ ETO   Song et al. 2024 (2403.02502): pairs of an expert's and a policy's episode
       also halve the learning rate
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar

@@ -3,8 +3,6 @@
 A round is a function of the weights, the seed, its number and the method's state, so that a run can be resumed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import time

@@ -11,8 +11,6 @@
 A' differs from A because the policy improves: an episode that was above its group's mean may be below today's median.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ The paper describes an implicit reward and inverse reinforcement learning; it ha
 implicit reward. "agree" replaces inverse reinforcement learning by the simplest reward without a discriminator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

@@ -5,8 +5,6 @@ round, up to a limit. The batch keeps its size: later groups are dropped first, 
 without contrast fill it. verl raises an error then; verl-agent cuts nothing, so that its batches grow.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence

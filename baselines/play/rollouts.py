@@ -1,7 +1,5 @@
 """Rollouts of a trainer: groups of episodes and, optionally, continuations of some of their steps."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

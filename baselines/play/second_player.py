@@ -1,7 +1,5 @@
 """A policy as the partner in SOTOPIA, for self-play with one or two models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise

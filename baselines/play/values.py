@@ -8,8 +8,6 @@ continuations of all states and actions of a task meet the same random numbers s
 not those of luck: where the player chooses a by itself, both continuations are the same to the bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The recipes there are, by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from typing import Any, get_type_hints

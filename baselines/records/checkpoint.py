@@ -12,8 +12,6 @@ A checkpoint is a folder, `checkpoint-000010` after ten iterations:
 Reading it executes no code. A signal that requests an end takes effect after the checkpoint (`deferred`).
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools

@@ -4,8 +4,6 @@ EnvSettings  settings of one environment, a row of `baselines.environments.regis
 Config       configuration of one benchmark, made by `make_config` from a row and from options; its `config.json`
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Settings of one training run: environment, prompt, method and trainer, from options and, optionally, a paper."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Levels must come back for a graph per task to be of use, hence a fixed set; any 
 environments: they are plain Gymnasium with a `Box` and a `Discrete` space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

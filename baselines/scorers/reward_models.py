@@ -6,8 +6,6 @@ model in evaluation mode without gradients, and are deterministic. Steps are rea
 padded at the end. If a conversation is longer than `max_tokens`, its beginning is cut off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, get_args
 

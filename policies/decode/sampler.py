@@ -1,7 +1,5 @@
 """Sampling of replies: the protocol of samplers (`Sampler`), and how a token is drawn."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

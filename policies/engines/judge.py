@@ -1,7 +1,5 @@
 """A language model as the judge of steps: one request per trajectory, one number per step."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import warnings

@@ -5,8 +5,6 @@ The server must return token ids (`return_token_ids`; vLLM since 0.10.2). It is 
 Needs the extra `http`.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Mapping, Sequence

@@ -8,8 +8,6 @@ so the cost is that of the sequences. The runs are an argument of the model's fo
 to the attention of every layer.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

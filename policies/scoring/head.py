@@ -1,7 +1,5 @@
 """Forward passes of a causal language model whose output head runs only at selected positions, and in pieces."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import itertools

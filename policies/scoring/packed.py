@@ -10,8 +10,6 @@ anew, and no chain sees another: by the kernel of the attention, or run by run (
 `policies.scoring.score_replies` computes the same row by row.
 """
 
-from __future__ import annotations
-
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence

@@ -13,8 +13,6 @@ number a token, where they stop, says what it is seen by. Attention goes run by 
 sequences by their positions.
 """
 
-from __future__ import annotations
-
 import itertools
 import weakref
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Log-probabilities of given replies: the differentiable side of a policy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self

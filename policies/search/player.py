@@ -1,7 +1,5 @@
 """The policy that searches before it plays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 

@@ -11,8 +11,6 @@ Every tree has its own random generator; other trees change its result only thro
 run at once. A tree counts running simulations as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

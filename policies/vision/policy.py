@@ -3,8 +3,6 @@
 Messages may contain pictures, as `wrappers.prompt` and `wrappers.transcript` write them. torchvision is not needed.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

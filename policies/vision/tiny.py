@@ -1,7 +1,5 @@
 """Vision-language models of some 0.2 million parameters, built from a config: nothing is downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

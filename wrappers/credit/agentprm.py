@@ -61,11 +61,7 @@ class ActionTargetOptions(WorthOptions, total=False):
 @credit(ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("values")
 def action_targets(
-    table: StepTable,
-    *,
-    values: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[ActionTargetOptions],
+    table: StepTable, *, values: ArrayLike | None = None, preset: str = "paper", **options: Unpack[ActionTargetOptions]
 ) -> Floats:
     """Return the target for the value of every step's action.
 
@@ -160,19 +156,17 @@ def gains(table: StepTable, values: Floats) -> Floats:
     return after - values
 
 
-METHODS = (
-    Method(
-        "agentprm",
-        process_reward,
-        "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
-        options={"compare": "state", **PENALTY},
-        **BY_STEP,
-        scorer="action_value",
-        colour="#CC6677",
-        credits=(
-            Credit("agentprm", FITTED, "", state_advantages),
-            Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
-        ),
-        unmeasured=NEEDS_MODEL,
+METHOD = Method(
+    process_reward,
+    "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
+    name="agentprm",
+    options={"compare": "state", **PENALTY},
+    **BY_STEP,
+    scorer="action_value",
+    colour="#CC6677",
+    credits=(
+        Credit("agentprm", FITTED, "", state_advantages),
+        Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
     ),
+    unmeasured=NEEDS_MODEL,
 )

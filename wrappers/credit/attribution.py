@@ -26,8 +26,7 @@ class AttributionOptions(WorthOptions, total=False):
     """Options of `attribution`."""
 
     damping: Annotated[
-        float,
-        option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6),
+        float, option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6)
     ]
     centred: Annotated[
         bool,
@@ -109,17 +108,15 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
     return result
 
 
-METHODS = (
-    Method(
-        "attribution",
-        "wrappers.credit.spa:spa_advantages",
-        "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
-        options={"grounding_weight": 0.0, **PENALTY},
-        colour="#44AA99",
-        credits=(
-            Credit("attribution", FITTED, "", attribution),
-            # Explained above the mean of the group, a group without contrast has no credit.
-            Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
-        ),
+METHOD = Method(
+    "wrappers.credit.spa:spa_advantages",
+    "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
+    name="attribution",
+    options={"grounding_weight": 0.0, **PENALTY},
+    colour="#44AA99",
+    credits=(
+        Credit("attribution", FITTED, "", attribution),
+        # Explained above the mean of the group, a group without contrast has no credit.
+        Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
     ),
 )

@@ -93,12 +93,9 @@ def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, optio
 class BPO(CreditWrapper, method=bpo): ...
 
 
-METHODS = (
-    Method(
-        "bpo",
-        bpo,
-        "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
-        options={"preset": "default", **PENALTY},
-        training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
-    ),
+METHOD = Method(
+    bpo,
+    "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
+    options={"preset": "default", **PENALTY},
+    training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
 )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.method import PENALTY, Method
+from wrappers.credit.method import Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -118,16 +118,12 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
     return contrasting_groups(table, contrast=options["contrast"])
 
 
-METHODS = (
-    Method(
-        "dapo",
-        dapo,
-        "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
-        options=PENALTY,
-        training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
-        keeps=_keeps,
-        space={"loss.kl": (0.0, 0.01)},
-        contender="dapo",
-        colour="#332288",
-    ),
+METHOD = Method(
+    dapo,
+    "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+    training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
+    keeps=_keeps,
+    space={"loss.kl": (0.0, 0.01)},
+    contender="dapo",
+    colour="#332288",
 )

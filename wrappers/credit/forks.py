@@ -6,8 +6,6 @@ its copies. Per-step quantities (an edge of the state graph, a score) count once
 it in its trajectory or, for a branch's first row, the row after which the branch was cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec

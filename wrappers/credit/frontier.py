@@ -59,8 +59,7 @@ class FrontierOptions(StatisticsOptions, total=False):
         ),
     ]
     share: Annotated[
-        float,
-        option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0),
+        float, option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0)
     ]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
@@ -167,14 +166,11 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
 class Frontier(CreditWrapper, method=frontier): ...
 
 
-METHODS = (
-    Method(
-        "frontier",
-        frontier,
-        "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
-        options={"preset": "default", **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="frontier",
-        colour="#222222",
-    ),
+METHOD = Method(
+    frontier,
+    "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
+    options={"preset": "default", **PENALTY},
+    space={"gamma": (0.9, 0.95)},
+    contender="frontier",
+    colour="#222222",
 )

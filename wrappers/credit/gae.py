@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.method import PENALTY, Method
+from wrappers.credit.method import Method
 from wrappers.credit.options import PenaltyOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -28,11 +28,7 @@ class GAEOptions(PenaltyOptions, total=False):
     lam: Annotated[
         float,
         option(
-            0.95,
-            "weight of longer horizons: 0 uses the next value, 1 only the rewards",
-            authors=1.0,
-            low=0,
-            high=1,
+            0.95, "weight of longer horizons: 0 uses the next value, 1 only the rewards", authors=1.0, low=0, high=1
         ),
     ]
     horizon: Annotated[
@@ -121,17 +117,13 @@ class GAE(CreditWrapper, method=_without_a_critic):
         return gae(self.table(), values=values, last_values=last_values, **self._options)
 
 
-METHODS = (
-    Method(
-        "ppo",
-        "baselines.ppo:ppo",
-        "Generalised advantage estimation with a learned critic; no groups are compared.",
-        options=PENALTY,
-        scored="turn",
-        scorer="critic",
-        space={"lam": (0.9, 0.95)},
-        contender="ppo",
-        colour="#999933",
-        unmeasured="needs a critic",
-    ),
+METHOD = Method(
+    "baselines.ppo:ppo",
+    "Generalised advantage estimation with a learned critic; no groups are compared.",
+    scored="turn",
+    scorer="critic",
+    space={"lam": (0.9, 0.95)},
+    contender="ppo",
+    colour="#999933",
+    unmeasured="needs a critic",
 )

@@ -1,7 +1,5 @@
 """Groups of rows: numbering, and statistics inside all groups of a batch at once."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from typing import Literal

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
+from wrappers.credit.method import ASKS_POLICY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_entropies, step_scores
@@ -42,8 +42,7 @@ class HCAPOOptions(StatisticsOptions, total=False):
     gamma: Annotated[float, option(1.0, "discount per step of the return G", low=0, high=1)]
     smoothing: Annotated[float, option(0.0, "weight of the neighbours' ratios in a step's ratio", low=0, high=1)]
     neighbours: Annotated[
-        Literal["next", "both"],
-        option("next", 'the "next" step of the episode, or "both", the previous and the next'),
+        Literal["next", "both"], option("next", 'the "next" step of the episode, or "both", the previous and the next')
     ]
     do_no_harm: Annotated[bool, option(False, "negative step levels of won episodes count as 0")]
 
@@ -157,17 +156,13 @@ def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) ->
     return {"hindsight_ratio": float(found[0]), "hindsight_clipped": float(found[1])}
 
 
-METHODS = (
-    Method(
-        "hcapo",
-        hcapo,
-        "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
-        options=PENALTY,
-        scored="turn",
-        argument="hindsight",
-        silent=np.nan,
-        figures=_figures,
-        scorer="reply_in_hindsight",
-        unmeasured=ASKS_POLICY,
-    ),
+METHOD = Method(
+    hcapo,
+    "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
+    scored="turn",
+    argument="hindsight",
+    silent=np.nan,
+    figures=_figures,
+    scorer="reply_in_hindsight",
+    unmeasured=ASKS_POLICY,
 )

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import visit_advantages
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
+from wrappers.credit.method import ASKS_POLICY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
 from wrappers.credit.returns import outcomes, penalties
 
@@ -29,8 +29,7 @@ class IGPOOptions(StatisticsOptions, total=False):
     compare: Annotated[
         Literal["joint", "separate"],
         option(
-            "joint",
-            'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")',
+            "joint", 'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")'
         ),
     ]
 
@@ -74,16 +73,12 @@ def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> d
     return {"belief": float(found[0]), "belief_last": float(found[1])}
 
 
-METHODS = (
-    Method(
-        "igpo",
-        igpo,
-        "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
-        options=PENALTY,
-        scored="turn",
-        argument="beliefs",
-        figures=_figures,
-        scorer="answer_belief",
-        unmeasured=ASKS_POLICY,
-    ),
+METHOD = Method(
+    igpo,
+    "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
+    scored="turn",
+    argument="beliefs",
+    figures=_figures,
+    scorer="answer_belief",
+    unmeasured=ASKS_POLICY,
 )

@@ -50,8 +50,7 @@ class MileGPOOptions(StatisticsOptions, total=False):
         option(2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1),
     ]
     coverage: Annotated[
-        float,
-        option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0),
+        float, option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0)
     ]
     branches: Annotated[bool, option(False, "a step that beats its siblings keeps a milestone too, not progress alone")]
     rho: Annotated[float, option(0.0, "factor of the score of a milestone without support", low=0, high=1)]
@@ -232,17 +231,14 @@ def graph_and_branches(table: StepTable) -> Floats:
 
 
 _step_level = functools.partial(milegpo, gamma=0.8, omega=0.8, alpha_episode=0.0)
-METHODS = (
-    Method(
-        "milegpo",
-        milegpo,
-        "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
-        options={"gamma": 0.8, "omega": 0.8, **PENALTY},
-        credits=(
-            Credit("milegpo", STEP, "", _step_level, recent=True),
-            Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
-            Credit("branches", STEP, "", branches, recent=True),
-            Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
-        ),
+METHOD = Method(
+    milegpo,
+    "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
+    options={"gamma": 0.8, "omega": 0.8, **PENALTY},
+    credits=(
+        Credit("milegpo", STEP, "", _step_level, recent=True),
+        Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
+        Credit("branches", STEP, "", branches, recent=True),
+        Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
     ),
 )

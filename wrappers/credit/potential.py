@@ -373,9 +373,9 @@ def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
 
 METHODS = (
     Method(
-        "g2po",
         potential,
         "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+        name="g2po",
         options={"preset": "g2po", **PENALTY},
         credits=(
             Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
@@ -383,9 +383,9 @@ METHODS = (
         ),
     ),
     Method(
-        "pgpo",
         potential,
         "Returns compared in the state plus, in tasks that are rarely won, the gain in mean discounted outcome.",
+        name="pgpo",
         options={"preset": "pgpo", **PENALTY},
         credits=(
             Credit("pgpo", STEP, "", _step_credit("pgpo", alpha_return=0.0, gate="none"), recent=True),
@@ -393,9 +393,9 @@ METHODS = (
         ),
     ),
     Method(
-        "gated_bepo",
         potential,
         "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
+        name="gated_bepo",
         options={"preset": "gated_bepo", **PENALTY},
         space={"gamma": (0.9, 0.95)},
         contender="gated_bepo:lam=0.0:gate=none",
@@ -407,9 +407,9 @@ METHODS = (
         ),
     ),
     Method(
-        "gagpo",
         potential,
         "Sums of later gains in mean discounted outcome, compared over the task.",
+        name="gagpo",
         options={"preset": "gagpo", **PENALTY},
         credits=(
             Credit("gagpo", STEP, "", _step_credit("gagpo"), recent=True),
@@ -417,16 +417,16 @@ METHODS = (
         ),
     ),
     Method(
-        "ecpo",
         potential,
         "GRPO plus the value of an action in its state, with little weight if it has few visits or scattered returns.",
+        name="ecpo",
         options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),
     Method(
-        "rtmc",
         potential,
         "The value of an action minus that of its state, both from first visits.",
+        name="rtmc",
         options={"preset": "rtmc", **PENALTY},
         credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
     ),

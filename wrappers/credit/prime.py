@@ -59,12 +59,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         ),
     ]
     lose_last: Annotated[
-        bool,
-        option(
-            False,
-            "the last token of a trajectory has process reward 0 (authors' code)",
-            authors=True,
-        ),
+        bool, option(False, "the last token of a trajectory has process reward 0 (authors' code)", authors=True)
     ]
 
 
@@ -173,17 +168,14 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
     return np.where(scored, discounted_sums(value, starts, options["gamma"]), 0.0)
 
 
-METHODS = (
-    Method(
-        "prime",
-        prime,
-        "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
-        options={"whiten": True, **PENALTY},
-        scored="token",
-        argument="scores",
-        figures=_worth,
-        scorer="implicit_reward",
-        settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
-        unmeasured=NEEDS_MODEL,
-    ),
+METHOD = Method(
+    prime,
+    "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
+    options={"whiten": True, **PENALTY},
+    scored="token",
+    argument="scores",
+    figures=_worth,
+    scorer="implicit_reward",
+    settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
+    unmeasured=NEEDS_MODEL,
 )

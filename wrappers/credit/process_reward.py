@@ -153,16 +153,15 @@ BY_STEP: Any = {"scored": "turn", "argument": "scores", "figures": worth}
 
 METHODS = (
     Method(
-        "judge",
         process_reward,
         "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
-        options=PENALTY,
+        name="judge",
         **BY_STEP,
     ),
     Method(
-        "oracle",
         process_reward,
         "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        name="oracle",
         options={"alpha_trajectory": 0.0, **PENALTY},
         scorer="exact_gain",
         colour="#7E2F8E",

@@ -17,7 +17,7 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.method import PENALTY, Method
+from wrappers.credit.method import Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.wrapper import CreditWrapper
@@ -27,10 +27,7 @@ class RAGEN2Options(StatisticsOptions, total=False):
     """Options of `ragen2`."""
 
     top_p: Annotated[float, option(0.9, "share of the summed spread that the kept groups hold", above=0, high=1)]
-    margin: Annotated[
-        float,
-        option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0),
-    ]
+    margin: Annotated[float, option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0)]
     spread: Annotated[
         Literal["std", "variance"],
         option("std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"'),
@@ -87,12 +84,4 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
     return contrasting_groups(table, contrast=options["outcome"])
 
 
-METHODS = (
-    Method(
-        "ragen2",
-        ragen2,
-        "GRPO in the groups whose returns spread the most; the others are left out.",
-        options=PENALTY,
-        keeps=_keeps,
-    ),
-)
+METHOD = Method(ragen2, "GRPO in the groups whose returns spread the most; the others are left out.", keeps=_keeps)

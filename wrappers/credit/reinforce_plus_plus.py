@@ -16,14 +16,7 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import whitened
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
-from wrappers.credit.options import (
-    EpisodeOptions,
-    OutcomeOptions,
-    StatisticsOptions,
-    credit,
-    finite_numbers,
-    option,
-)
+from wrappers.credit.options import EpisodeOptions, OutcomeOptions, StatisticsOptions, credit, finite_numbers, option
 from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -138,7 +131,6 @@ class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseli
 
 METHODS = (
     Method(
-        "reinforce_plus_plus",
         reinforce_plus_plus,
         "The sum of later rewards, on the scale of the whole batch.",
         options={"gamma": 1.0, **PENALTY},
@@ -146,10 +138,8 @@ METHODS = (
         credits=(Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus),),
     ),
     Method(
-        "reinforce_plus_plus_baseline",
         reinforce_plus_plus_baseline,
         "An episode's return against its group, on the scale of the whole batch.",
-        options=PENALTY,
         colour="#AA4499",
     ),
 )

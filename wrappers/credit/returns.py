@@ -3,8 +3,6 @@
 Functions that sum rewards raise ValueError on a reward beyond `LARGEST`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
+from wrappers.credit.method import ASKS_POLICY, Method
 from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rlsd import FadeOptions, known, shared
@@ -98,19 +98,15 @@ def _share(kept: Bools, part: Bools, by_reply: bool) -> Floats:
     return share
 
 
-METHODS = (
-    Method(
-        "rlcsd",
-        rlcsd,
-        "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.",
-        options=PENALTY,
-        scored="token",
-        argument="contrasts",
-        figures=known,
-        scorer="privileged",
-        settings={"contrast": True},
-        space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)},
-        colour="#E377C2",
-        unmeasured=ASKS_POLICY,
-    ),
+METHOD = Method(
+    rlcsd,
+    "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.",
+    scored="token",
+    argument="contrasts",
+    figures=known,
+    scorer="privileged",
+    settings={"contrast": True},
+    space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)},
+    colour="#E377C2",
+    unmeasured=ASKS_POLICY,
 )

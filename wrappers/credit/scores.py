@@ -1,7 +1,5 @@
 """Checks of scores of steps and reply tokens (nan: not scored), and entropies of replies."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
+from wrappers.credit.method import ASKS_POLICY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.scores import step_scores
@@ -51,18 +51,14 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
     return options["grpo"] * level if options["grpo"] else np.where(np.isnan(given), np.nan, 0.0)
 
 
-METHODS = (
-    Method(
-        "sdpo",
-        sdpo,
-        "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
-        options=PENALTY,
-        training={"distillation.weight": 1.0},
-        scored="turn",
-        argument="gates",
-        scorer="privileged",
-        settings={"level": "turn"},
-        colour="#BCBD22",
-        unmeasured=ASKS_POLICY,
-    ),
+METHOD = Method(
+    sdpo,
+    "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
+    training={"distillation.weight": 1.0},
+    scored="turn",
+    argument="gates",
+    scorer="privileged",
+    settings={"level": "turn"},
+    colour="#BCBD22",
+    unmeasured=ASKS_POLICY,
 )

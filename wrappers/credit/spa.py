@@ -47,8 +47,7 @@ class SPAOptions(GroundingOptions, total=False):
     rescale: Annotated[
         bool,
         option(
-            False,
-            "scale the contributions of a trajectory to sum to its outcome; if their sum is 0, spread it evenly",
+            False, "scale the contributions of a trajectory to sum to its outcome; if their sum is 0, spread it evenly"
         ),
     ]
     grounding_weight: Annotated[float, option(0.5, "size of the grounding reward", low=0)]
@@ -180,16 +179,16 @@ def spa_advantages(
 
 METHODS = (
     Method(
-        "spa",
         spa_advantages,
         "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.",
+        name="spa",
         options={"grounding": "penalty"},
         unmeasured=NEEDS_MODEL,
     ),
     Method(
-        "spa_network",
         spa_advantages,
         "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        name="spa_network",
         options={"grounding": "penalty"},
         scored="turn",
         argument="contributions",

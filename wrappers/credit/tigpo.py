@@ -36,8 +36,7 @@ class TIGPOOptions(StatisticsOptions, total=False):
     """Options of `tigpo`."""
 
     gamma: Annotated[
-        float,
-        option(0.1, "share of the value kept per step of distance; by environment .1 or .2", above=0, high=1),
+        float, option(0.1, "share of the value kept per step of distance; by environment .1 or .2", above=0, high=1)
     ]
     success_value: Annotated[float, option(1.0, "value at success")]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
@@ -162,13 +161,11 @@ class TIGPO(CreditWrapper, method=tigpo):
         self.earlier.update(task_scores(table, **self._options))
 
 
-METHODS = (
-    Method(
-        "tigpo",
-        process_reward,
-        "GraphGPO with distances over all recorded steps of the task.",
-        options={"compare": "state", "outcome": "won", **PENALTY},
-        **BY_STEP,
-        scorer="task_distance",
-    ),
+METHOD = Method(
+    process_reward,
+    "GraphGPO with distances over all recorded steps of the task.",
+    name="tigpo",
+    options={"compare": "state", "outcome": "won", **PENALTY},
+    **BY_STEP,
+    scorer="task_distance",
 )

@@ -4,8 +4,6 @@ Arrays have shape (n, L): n sequences of at most L tokens, such as trajectories 
 concatenated. The mask is True at tokens of the policy; others (observations, padding) are skipped.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

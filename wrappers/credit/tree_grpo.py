@@ -16,7 +16,7 @@ from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.forks import Forest, spread
 from wrappers.credit.group import standardise
-from wrappers.credit.method import PENALTY, Method
+from wrappers.credit.method import Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
@@ -117,15 +117,11 @@ def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Fl
 class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
-METHODS = (
-    Method(
-        "tree_grpo",
-        tree_grpo,
-        "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
-        options=PENALTY,
-        training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
-        space={"groups": (8, 16)},
-        contender="tree_grpo",
-        colour="#888888",
-    ),
+METHOD = Method(
+    tree_grpo,
+    "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
+    training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
+    space={"groups": (8, 16)},
+    contender="tree_grpo",
+    colour="#888888",
 )

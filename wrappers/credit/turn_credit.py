@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import group_means
-from wrappers.credit.method import PENALTY, TOTAL, Credit, Method
+from wrappers.credit.method import TOTAL, Credit, Method
 from wrappers.credit.options import OutcomeOptions, credit, option, presets
 from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
@@ -122,13 +122,11 @@ def by_distance(table: StepTable) -> Floats:
     return by_gains(table, gains_with(table, None))
 
 
-METHODS = (
-    Method(
-        "turn_credit", turn_credit,
-        "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
-        options=PENALTY, scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
-        scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
-        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF",
-        credits=(Credit("turn_credit", TOTAL, "distance", by_distance, recent=True),),
-    ),
+METHOD = Method(
+    turn_credit,
+    "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
+    scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
+    scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
+    space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF",
+    credits=(Credit("turn_credit", TOTAL, "distance", by_distance, recent=True),),
 )  # fmt: skip

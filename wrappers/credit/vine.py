@@ -56,11 +56,7 @@ class VineOptions(OutcomeOptions, total=False):
 # The authors' tasks know no invalid action.
 @credit(VineOptions, paper={}, authors={"invalid_penalty": 0.0})
 def vine(
-    table: StepTable,
-    *,
-    continuations: StepTable | None = None,
-    preset: str = "paper",
-    **options: Unpack[VineOptions],
+    table: StepTable, *, continuations: StepTable | None = None, preset: str = "paper", **options: Unpack[VineOptions]
 ) -> Floats:
     """Return the advantage of every step of the trajectories played from the beginning.
 
@@ -156,16 +152,13 @@ def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Float
 class Vine(CreditWrapper, method=vine): ...
 
 
-METHODS = (
-    Method(
-        "vine",
-        vine,
-        "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
-        options={"pool": "state", **PENALTY},
-        training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
-        # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
-        space={"groups": (4, 8)},
-        contender="vine",
-        colour="#6699CC",
-    ),
+METHOD = Method(
+    vine,
+    "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
+    options={"pool": "state", **PENALTY},
+    training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
+    # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
+    space={"groups": (4, 8)},
+    contender="vine",
+    colour="#6699CC",
 )
