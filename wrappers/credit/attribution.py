@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.group import counting_sort, number_pairs
+from wrappers.credit.group import choices_of, counting_sort, group_means
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
@@ -67,20 +67,13 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
             "trajectories among several groups, or use a method that compares states"
         )
     if options["centred"]:
-        worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
-    pairs, n_pairs = state_actions(table)
+        worth = worth - group_means(worth, group, table.n_groups)[group]
+    pairs, n_pairs = choices_of(table)
     shape = table.n_trajectories, n_pairs
     counts = csr_array((np.ones(len(table)), (table.trajectory, pairs)), shape=shape)
     weights = _weights(counts, worth, group, size, options["damping"])
     per_pair = np.bincount(pairs, weights=weights[table.trajectory], minlength=n_pairs)
     return per_pair[pairs].astype(np.float64)
-
-
-def state_actions(table: StepTable) -> tuple[Ints, int]:
-    """Number the pairs of state and action of each group: int64 (N,), and the number of pairs."""
-    states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    pairs, example = number_pairs(states, len(example), table.action, len(table.actions))
-    return pairs, len(example)
 
 
 def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping: float) -> Floats:

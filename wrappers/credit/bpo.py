@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.forks import Forest, discounted_sums, spread
+from wrappers.credit.forks import Forest, along, spread
 from wrappers.credit.group import others_factor, standardise
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
@@ -56,8 +56,7 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
     reward = step_rewards(table, options)
     contrast, forks = _contrasts(table, forest, reward, options)
     behind = np.nan_to_num(spread(table, contrast, forks))
-    carried = np.empty(len(table))
-    carried[table.order] = discounted_sums(contrast[table.order], table.offsets[:-1], options["lam"])
+    carried = along(table, contrast, options["lam"])
     scores = behind + (carried - contrast)
     scores += options["alpha_episode"] * _against_other_trees(table, forest, reward, options)
     return scores - penalties(table, options, "advantage")

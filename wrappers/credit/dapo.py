@@ -17,7 +17,7 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
 from wrappers.credit.method import Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -35,10 +35,7 @@ class DAPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"}, authors={})
-
-
-@credit(DAPOOptions, **PRESETS)
+@credit(DAPOOptions, paper={"outcome": "won"}, authors={})
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, nan (not scored) in groups without contrast.
 
@@ -49,12 +46,18 @@ def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptio
     """
     statistics: Any = {name: value for name, value in options.items() if name != "contrast"}
     scores = grpo(table, **statistics)
-    return np.where(_contrast(table, options)[table.group], scores, np.nan)
+    return np.where(contrasting_groups(table, **options)[table.group], scores, np.nan)
 
 
+@options_of(dapo)
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
     """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`."""
-    return _contrast(table, choose(DAPOOptions, PRESETS, preset, options))
+    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
+    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
+    np.minimum.at(low, table.trajectory_group, values)
+    np.maximum.at(high, table.trajectory_group, values)
+    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
+    return contrast
 
 
 def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor: float | None = -1.0) -> Floats:
@@ -85,15 +88,6 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
     over = np.maximum(given - (max_length - buffer), 0.0)
     penalty: Floats = 0.0 - over / buffer
     return penalty if floor is None else np.maximum(penalty, floor)
-
-
-def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
-    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
-    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
-    np.minimum.at(low, table.trajectory_group, values)
-    np.maximum.at(high, table.trajectory_group, values)
-    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
-    return contrast
 
 
 class DAPO(CreditWrapper, method=dapo):

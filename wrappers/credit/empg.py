@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import over_forks
+from wrappers.credit.forks import following, over_forks
 from wrappers.credit.method import ENTROPY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import given_or_episode_level, penalties
@@ -65,10 +65,7 @@ def empg(
 
 @over_forks("values")
 def _ahead(table: StepTable, *, values: Floats) -> Floats:
-    ahead = np.zeros(len(table))
-    ahead[table.order[:-1]] = values[table.order[1:]]
-    ahead[table.last] = 0.0
-    return ahead
+    return following(table, values)
 
 
 METHOD = Method(

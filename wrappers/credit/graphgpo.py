@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import (
     GraphCredit,
@@ -71,7 +71,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
     >>> graphgpo(table).round(3)  # from "s", right is worth .8^2 and left .8^4
     array([ 1.414,  0.707, -1.414])
     """
-    return advantages_of(table, _credit(table, options), options)
+    return advantages_of(table, graphgpo_values(table, **options), options)
 
 
 def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
@@ -82,12 +82,9 @@ def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOption
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(graphgpo)
 def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> GraphCredit:
     """Return graph, distances, node values `success_value * omega^d` and step rewards; arguments as `graphgpo`."""
-    return _credit(table, choose(GraphGPOOptions, PRESETS, preset, options))
-
-
-def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     omega = options["omega"]
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     graph = StateGraph.from_table(table, steps)

@@ -19,8 +19,8 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
 from wrappers.credit.method import ASKS_POLICY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
-from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties, step_rewards
 from wrappers.credit.scores import reply_entropies, step_scores
 
 
@@ -47,10 +47,7 @@ class HCAPOOptions(StatisticsOptions, total=False):
     do_no_harm: Annotated[bool, option(False, "negative step levels of won episodes count as 0")]
 
 
-PRESETS: dict[str, HCAPOOptions] = presets(HCAPOOptions, paper={})
-
-
-@credit(HCAPOOptions, **PRESETS)
+@credit(HCAPOOptions, paper={})
 @over_forks("hindsight", "plain")
 def hcapo(
     table: StepTable,
@@ -72,7 +69,7 @@ def hcapo(
     >>> hcapo(table, hindsight=[-1.0, -1.5, -1.0], plain=[-2.0, -1.0, -1.0], std="none").round(3)  # Q: 1.2 .905 0
     array([ 0.998,  0.703, -1.202])
     """
-    ratio = _ratios(table, hindsight, plain, options)
+    ratio = hindsight_ratios(table, hindsight=hindsight, plain=plain, **options)
     worth = ratio * _to_come(table, options) - penalties(table, options, "row")
     steps = visit_advantages(worth, table.group, table.n_groups, options)
     if options["do_no_harm"]:
@@ -81,6 +78,7 @@ def hcapo(
     return episodes + options["omega"] * steps - penalties(table, options, "advantage")
 
 
+@options_of(hcapo)
 @over_forks("hindsight", "plain")
 def hindsight_ratios(
     table: StepTable,
@@ -91,10 +89,6 @@ def hindsight_ratios(
     **options: Unpack[HCAPOOptions],
 ) -> Floats:
     """Return rho of every step, float64 (N,), smoothed if the options say so; arguments as `hcapo`."""
-    return _ratios(table, hindsight, plain, choose(HCAPOOptions, PRESETS, preset, options))
-
-
-def _ratios(table: StepTable, hindsight: ArrayLike, plain: ArrayLike | None, options: HCAPOOptions) -> Floats:
     likely = step_scores("hindsight", hindsight, len(table)) / options["temper"]
     if options["against"] == "episode":
         known = ~np.isnan(likely)
@@ -141,11 +135,7 @@ def _smoothed(table: StepTable, ratio: Floats, options: HCAPOOptions) -> Floats:
 
 
 def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
-    reward = table.reward
-    if options["outcome"] == "won":
-        reward = np.zeros(len(table))
-        reward[table.last] = outcomes(table, options)
-    return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
+    return discounted_returns(table, options["gamma"], step_rewards(table, options))
 
 
 def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) -> dict[str, float]:

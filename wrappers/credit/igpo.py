@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import discounted_sums, over_forks
+from wrappers.credit.forks import along, following, over_forks
 from wrappers.credit.group import visit_advantages
 from wrappers.credit.method import ASKS_POLICY, Method
-from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option
 from wrappers.credit.returns import outcomes, penalties
 
 
@@ -34,10 +34,7 @@ class IGPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, IGPOOptions] = presets(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})
-
-
-@credit(IGPOOptions, **PRESETS)
+@credit(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})
 @over_forks("beliefs")
 def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **options: Unpack[IGPOOptions]) -> Floats:
     """Return the advantage of every step.
@@ -52,9 +49,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     array([ 0.5,  0.5, -0.5])
     """
     before = finite_numbers("beliefs", beliefs, len(table))
-    gained = np.zeros(len(table))
-    gained[table.order[:-1]] = before[table.order[1:]]
-    gained -= before
+    gained = following(table, before) - before
     gained[table.last] = outcomes(table, options)
     gained -= penalties(table, options, "row") + penalties(table, options, "discounted")
     sets, n_sets = table.group, table.n_groups
@@ -63,9 +58,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
         ends[table.last] = 1
         sets, n_sets = 2 * sets + ends, 2 * n_sets
     compared = visit_advantages(gained, sets, n_sets, options)
-    to_go = np.empty(len(table))
-    to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], options["gamma"])
-    return to_go - penalties(table, options, "advantage")
+    return along(table, compared, options["gamma"]) - penalties(table, options, "advantage")
 
 
 def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> dict[str, float]:

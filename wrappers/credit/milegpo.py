@@ -23,9 +23,9 @@ from scipy.sparse.csgraph import dijkstra
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_copies, refuse_forks
 from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.group import group_means, number_pairs, visit_advantages
+from wrappers.credit.group import group_means, largest_of, number_pairs, visit_advantages
 from wrappers.credit.method import PENALTY, STEP, Credit, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import StateGraph, discounted
 from wrappers.credit.wrapper import CreditWrapper
@@ -95,7 +95,7 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     """
     # The visitors' outcomes need whole episodes; a step that several episodes share counts once at its state.
     whole, source = table.unfolded()
-    found, rows = _find(whole, options), first_copies(source, len(table))
+    found, rows = milestones(whole, **options), first_copies(source, len(table))
     graph, scale = found.graph, options["success_value"]
     before, after = graph.source[rows], graph.target[rows]
     distance = graph.hop_distance()
@@ -110,13 +110,10 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     return total - penalties(table, options, "advantage")
 
 
+@options_of(milegpo)
 def milestones(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Milestones:
     """Return milestones, traps and branches; arguments as `milegpo`."""
     refuse_forks(table, "outcomes of visitors need whole episodes, as in table.unfolded()[0]")
-    return _find(table, choose(MileGPOOptions, PRESETS, preset, options))
-
-
-def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
     graph = StateGraph.from_table(table)
     group, n_groups, n_nodes = graph.node_group, graph.n_groups, graph.n_nodes
     won = table.trajectory_won.astype(np.float64)
@@ -151,11 +148,10 @@ def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
     progress = closer + above[target] - failing
     won_pair = np.zeros(len(example), np.bool_)
     won_pair[pair[table.won]] = True
-    progressed = _shares(_best(np.where(won_pair, progress, 0.0), target, n_nodes), group, n_groups)
-    margin = np.zeros(n_groups)
-    np.maximum.at(margin, group[source], np.abs(branch))
+    progressed = _shares(largest_of(np.where(won_pair, progress, 0.0), target, n_nodes), group, n_groups)
+    margin = largest_of(np.abs(branch), group[source], n_groups)
     branch = branch / np.where(margin > 0, margin, 1.0)[group[source]]
-    beaten = _best(branch, target, n_nodes)
+    beaten = largest_of(branch, target, n_nodes)
     kept = (progressed > 0) | (covered >= options["coverage"])
     if options["branches"]:
         kept |= beaten > 0
@@ -183,15 +179,8 @@ def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple
     return better, -better, count == 1
 
 
-def _best(values: Floats, target: Ints, n_nodes: int) -> Floats:
-    best = np.zeros(n_nodes)
-    np.maximum.at(best, target, values)
-    return best
-
-
 def _shares(values: Floats, group: Ints, n_groups: int) -> Floats:
-    largest = np.zeros(n_groups)
-    np.maximum.at(largest, group, values)
+    largest = largest_of(values, group, n_groups)
     return values / np.where(largest > 0, largest, 1.0)[group]
 
 

@@ -199,21 +199,32 @@ def credit(options_type: type[OptionsT], **named: Mapping[str, object]) -> Calla
     known = presets(options_type, **named)
 
     def decorate(function: FunctionT) -> FunctionT:
-        parameters = signature(function).parameters
-        beside = [name for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD and name != "preset"]
-        usual = parameters["preset"].default
-
-        @wraps(function)
-        def method(*args: Any, preset: str = usual, **given: Any) -> object:
-            own = {name: given.pop(name) for name in beside if name in given}
-            return function(*args, **own, preset=preset, **choose(options_type, known, preset, given))
-
+        method = _checked(function, options_type, known)
         method.__dict__[_DECLARED] = options_type, known
         if function.__doc__ is not None:  # python -OO
             method.__doc__ = _documentation(function.__doc__, options_type, known)
-        return cast(FunctionT, method)
+        return method
 
     return decorate
+
+
+def options_of(method: Callable[..., object]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator that gives a function the presets, options and checks of a credit method."""
+    options_type, known = declaration(method)
+    return lambda function: _checked(function, options_type, known)
+
+
+def _checked(function: FunctionT, options_type: type[OptionsT], known: Mapping[str, OptionsT]) -> FunctionT:
+    parameters = signature(function).parameters
+    beside = [name for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD and name != "preset"]
+    usual = parameters["preset"].default
+
+    @wraps(function)
+    def method(*args: Any, preset: str = usual, **given: Any) -> object:
+        own = {name: given.pop(name) for name in beside if name in given}
+        return function(*args, **own, preset=preset, **choose(options_type, known, preset, given))
+
+    return cast(FunctionT, method)
 
 
 _SECTIONS = ("Args", "Returns", "Raises")
@@ -376,15 +387,21 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
     array([0., 1.])
     """
     expected = f"{name} must hold one finite number per {unit}, shape ({length},)"
+    array = numbers_of(values, (length,), expected)
+    if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
+        number = int(np.argmin(np.abs(array) <= LARGEST))
+        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
+    return array
+
+
+def numbers_of(values: ArrayLike, shape: tuple[int, ...], expected: str) -> Floats:
+    """Return an argument as float64 of this shape, or raise a ValueError that begins with what was expected."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{expected} ({error})") from error
-    if array.shape != (length,):
+    if array.shape != shape:
         raise ValueError(f"{expected}, got shape {array.shape}")
-    if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
-        number = int(np.argmin(np.abs(array) <= LARGEST))
-        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
     return array
 
 

@@ -23,17 +23,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.forks import discounted_sums, over_forks, refuse_forks
+from wrappers.credit.forks import along, at_end, over_forks, refuse_forks
 from wrappers.credit.group import (
     TOLERANCE,
     episode_advantages,
     group_means,
+    largest_of,
     number_pairs,
     refuse_mean,
     visit_advantages,
 )
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method
-from wrappers.credit.options import OutcomeOptions, StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import OutcomeOptions, StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import checked_rewards, discounted_returns, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
@@ -158,9 +159,7 @@ def _earned(table: StepTable, options: ValueOptions) -> Floats:
     lost = penalties(table, options, "discounted")
     if options["value"] != "distance" and options["rewards"] == "steps":
         return checked_rewards(table.reward) - lost
-    earned = np.zeros(len(table))
-    earned[table.last] = table.trajectory_won if options["value"] == "distance" else outcomes(table, options)
-    return earned - lost
+    return at_end(table, table.trajectory_won if options["value"] == "distance" else outcomes(table, options)) - lost
 
 
 def _first_visits(table: StepTable, graph: StateGraph) -> Bools:
@@ -275,10 +274,11 @@ def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[Poten
     return total + options["alpha_episode"] * episodes - penalties(table, options, "advantage")
 
 
+@options_of(potential)
 def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
     """Return values and gains before any comparison; arguments as `potential`."""
     refuse_forks(table, "values need whole episodes, as in table.unfolded()[0]")
-    return state_values(table, choose(PotentialOptions, PRESETS, preset, options))
+    return state_values(table, options)
 
 
 def _step_level(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
@@ -289,10 +289,7 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
         here = _action_values(found, options["kappa"])
         gain = difference(here, found.before)
     elif options["lam"]:
-        gain = np.empty(len(table))
-        gains = difference(found.after, found.before)[table.order]
-        gain[table.order] = discounted_sums(gains, table.offsets[:-1], options["gamma"] * options["lam"])
-        here = gain
+        here = gain = along(table, difference(found.after, found.before), options["gamma"] * options["lam"])
     else:
         here = found.after
         gain = difference(here, found.before)
@@ -319,9 +316,8 @@ def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floa
         variance = np.bincount(group, weights=squares, minlength=n) / np.maximum(count - options["ddof"], 1)
     else:
         variance = np.full(n, squares.sum() / max(len(values) - options["ddof"], 1))
-    deviation, largest = np.sqrt(variance), np.zeros(n)
-    np.maximum.at(largest, group, np.abs(values))
-    flat = deviation <= TOLERANCE * largest
+    deviation = np.sqrt(variance)
+    flat = deviation <= TOLERANCE * largest_of(np.abs(values), group, n)
     return np.where(flat[group], 0.0, values / np.where(flat, 1.0, deviation + options["eps"])[group])
 
 

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.evidence import GateOptions, trust, worth
 from wrappers.credit.forks import discounted_sums, over_forks
-from wrappers.credit.group import others_factor
+from wrappers.credit.group import largest_of, others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
-from wrappers.credit.options import EpisodeOptions, credit, option, presets
+from wrappers.credit.options import EpisodeOptions, credit, option
 from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 from wrappers.credit.token_gae import whiten
@@ -63,15 +63,12 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
     ]
 
 
-#: The recipe has no invalid steps and divides by 0 in groups of one, which score 0 here.
-PRESETS: dict[str, PRIMEOptions] = presets(
+# The recipe has no invalid steps and divides by 0 in groups of one, which score 0 here.
+@credit(
     PRIMEOptions,
     paper={"outcome": "won"},
     authors={"outcome": "won", "invalid_penalty": 0.0, "over": "trajectories", "singleton": "zero"},
 )
-
-
-@credit(PRIMEOptions, **PRESETS)
 @over_forks("scores", "mask")
 def prime(
     table: StepTable,
@@ -148,9 +145,8 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
     scored = ~np.isnan(value)
     value = np.where(scored, value, 0.0)
     if options["score_norm"] == "group" and len(value):
-        largest = np.zeros(table.n_groups)
         sizes = np.maximum.reduceat(np.abs(discounted_sums(value, starts, 1.0)), starts)
-        np.maximum.at(largest, group[length > 0], sizes)
+        largest = largest_of(sizes, group[length > 0], table.n_groups)
         value = value / np.where(largest > 0, largest, 1.0)[group][trajectory]
     count = np.bincount(trajectory, weights=scored, minlength=table.n_trajectories)
     mean = np.bincount(trajectory, weights=value, minlength=table.n_trajectories) / np.maximum(count, 1.0)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.evidence import GateOptions, trust, worth
-from wrappers.credit.group import number_pairs, others_factor, visit_advantages
+from wrappers.credit.group import largest_of, others_factor, states_of, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import against_others, episode_level, mean_returns, penalties
@@ -116,15 +116,13 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
     if options["horizon"] == "to_go":
         values = mean_returns(table, gamma=options["gamma"], reward=values)
     if options["score_norm"] == "group":
-        largest = np.zeros(table.n_groups)
-        np.maximum.at(largest, table.group[scored], np.abs(values[scored]))
+        largest = largest_of(np.abs(values[scored]), table.group[scored], table.n_groups)
         values = values / np.where(largest > 0, largest, 1.0)[table.group]
     if felt:
         values = values - penalties(table, options, "row")
     groups, n_groups = table.group, table.n_groups
     if options["compare"] == "state":
-        groups, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-        n_groups = len(example)
+        groups, n_groups = states_of(table)
     first = options["compare"] == "first"
     members = _first_scored(table, scored) if first else np.flatnonzero(scored)
     others = options["relative"] == "rloo"

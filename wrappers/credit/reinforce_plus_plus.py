@@ -17,7 +17,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import whitened
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import EpisodeOptions, OutcomeOptions, StatisticsOptions, credit, finite_numbers, option
-from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties
+from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -79,7 +79,7 @@ def reinforce_plus_plus(
     if options["score"] == "episode":
         scores = episode_scores(table, options) - kl
     else:
-        reward = _reward(table, options["outcome"]) - penalties(table, options, "discounted") - kl
+        reward = step_rewards(table, options) - kl
         scores = mean_returns(table, gamma=options["gamma"], reward=reward) - penalties(table, options, "row")
     return _whitened(table, scores, options) - penalties(table, options, "advantage")
 
@@ -113,14 +113,6 @@ def _whitened(table: StepTable, scores: Floats, options: WhiteningOptions) -> Fl
     if len(table) and not weights.any():
         raise ValueError("weights are 0 in every row: leave out rows without tokens, or pass no weights")
     return whitened(scores, weights, ddof=options["ddof"], eps=options["eps"])
-
-
-def _reward(table: StepTable, outcome: str) -> Floats:
-    if outcome == "return":
-        return table.reward
-    reward = np.zeros(len(table))
-    reward[table.last] = table.trajectory_won
-    return reward
 
 
 class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus): ...

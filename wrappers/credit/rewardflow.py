@@ -19,7 +19,7 @@ import numpy as np
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import number_pairs
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method, steps_of
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import checked_rewards, episode_level, penalties
 from wrappers.credit.state_graph import Aggregate, GraphCredit, GraphOptions, StateGraph, step_advantages, transitions
 from wrappers.credit.wrapper import CreditWrapper
@@ -99,9 +99,10 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(rewardflow)
 def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> GraphCredit:
     """Return graph, distances, node values and step rewards before any comparison; arguments as `rewardflow`."""
-    return _flow(table, choose(RewardFlowOptions, PRESETS, preset, options))[0]
+    return _flow(table, options)[0]
 
 
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:

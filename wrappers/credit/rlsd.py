@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.method import ASKS_POLICY, Method
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import given_or_episode_level, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 
@@ -38,10 +38,7 @@ class RLSDOptions(FadeOptions, total=False):
     band: Annotated[float, option(0.2, "largest difference of a weight from 1", low=0, high=1)]
 
 
-PRESETS: dict[str, RLSDOptions] = presets(RLSDOptions)
-
-
-@credit(RLSDOptions, **PRESETS)
+@credit(RLSDOptions)
 def rlsd(
     table: StepTable,
     *,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import ASKS_POLICY, Method
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.scores import step_scores
 
@@ -29,10 +29,7 @@ class SDPOOptions(StatisticsOptions, total=False):
     grpo: Annotated[float, option(1.0, "weight of the outcome's advantage; none in the release", authors=0.0, low=0)]
 
 
-PRESETS: dict[str, SDPOOptions] = presets(SDPOOptions)
-
-
-@credit(SDPOOptions, **PRESETS)
+@credit(SDPOOptions)
 def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options: Unpack[SDPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, times `grpo`.
 

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far, latest
-from wrappers.credit.group import counting_sort, number_pairs, visit_advantages
+from wrappers.credit.group import counting_sort, largest_of, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number, option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
@@ -280,8 +280,7 @@ class StateGraph:
         if how == "infinite":
             return distance
         finite = np.isfinite(distance)
-        largest = np.zeros(self.n_groups)
-        np.maximum.at(largest, self.node_group[finite], distance[finite])
+        largest = largest_of(distance[finite], self.node_group[finite], self.n_groups)
         return np.where(finite, distance, largest[self.node_group] + 1.0)
 
     def values_of(self, other: StateGraph, per_node: Floats) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.forks import discounted_sums, first_rows, spread
-from wrappers.credit.group import number_pairs, whitened
+from wrappers.credit.group import number_pairs, states_of, whitened
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties, step_rewards
@@ -111,8 +111,7 @@ def vine(
 def _values(table: StepTable, returns: Floats, pool: str) -> Floats:
     first = first_rows(table)
     if pool == "state":
-        place, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-        n_places = len(example)
+        place, n_places = states_of(table)
     else:
         # A fork is named after the row before it, an episode's beginning after its group and state.
         before = table.previous
