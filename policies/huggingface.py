@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from agentgym.outside.text import clean
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from policies.decode.cache import WeightsCount, weights_version
 from policies.decode.loop import LoopSampler, Reuse
@@ -189,14 +189,10 @@ class HuggingFacePolicy:
 
     # -- acting -----------------------------------------------------------------------------------------------
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         return self.act_each(observations, infos, [rng] * len(observations))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         """Return one reply per running sub-environment; of infos at most "admissible_actions" is read.
 
         A reply depends only on its observation and its own generator, which draws `max_new_tokens` uniform numbers for
@@ -255,7 +251,7 @@ class HuggingFacePolicy:
             )
         )
 
-    def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None:
+    def restrictions(self, infos: Infos) -> Sequence[Restriction | None] | None:
         """Return the restriction of each reply; None without any."""
         return None if self._commands is None else self._commands.of(infos)
 

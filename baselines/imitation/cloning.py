@@ -14,9 +14,9 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy, collect
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import Memory
 from baselines.imitation.updates import Updates
@@ -54,9 +54,7 @@ class Demonstrator:
         self._student = student
         self._player = ExpertPolicy() if player is None else player
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         replies = self._player.act(observations, infos, rng)
         return [
             reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)

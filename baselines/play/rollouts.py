@@ -7,10 +7,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.checks import suggest
 from agentgym.rollout import Policy, act_each, collect
+from agentgym.rollout.groups import Infos
 from agentgym.rollout.lanes import ReplyQueue, answers_of, collect_lanes, reply_queue
 from agentgym.rollout.tree import SELECTIONS, Select, at_random, collect_tree, every, highest_entropy
 from agentgym.trajectory import Reply, StepTable
@@ -30,14 +30,10 @@ class Timed:
         self.seconds = 0.0
         self.tokens = 0
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         return self._timed(lambda: self.policy.act(observations, infos, rng))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         return self._timed(lambda: act_each(self.policy, observations, infos, rngs))
 
     def reply_queue(self) -> ReplyQueue | None:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Cost, Node, Tree, Value
@@ -85,9 +85,7 @@ class SearchPlayer:
     def forget(self) -> None:
         self.costs, self.trees, self._plans = {}, {}, {}
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per running sub-environment; `infos` with `snapshot`, `episode_number` and `state_key`.
 
         Raises:

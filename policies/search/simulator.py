@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy, act_each
-from agentgym.rollout.groups import infos_of, observations_of
+from agentgym.rollout.groups import Infos, infos_of, observations_of
 from agentgym.rollout.recorder import entry
 from agentgym.trajectory import Reply
 from policies.scripted import tagged
@@ -45,7 +44,7 @@ class Listed:
         self.policy = policy
 
     def replies(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]]
+        self, observations: Sequence[Any], infos: Infos
     ) -> tuple[list[list[Reply]], list[list[float]], list[int]]:
         """Return the replies of each of n sub-environments, their probabilities, and the tokens read for these.
 
