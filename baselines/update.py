@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,13 +26,10 @@ from baselines.losses import (
     normaliser,
 )
 from policies.scoring.attention import may_take_runs
-from policies.scoring.head import check_finite, not_finite, rectangles
+from policies.scoring.head import Rows, check_finite, not_finite, rectangles
 from policies.scoring.packed import can_pack, has_varlen, merge_chains, rows_per_pass
 from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import can_recompute, is_exact, memory_explained, on_gpu, recomputed_activations
-
-#: n token sequences.
-Rows = Sequence[Sequence[int]]
 
 
 class Scores(Protocol):
@@ -53,8 +49,8 @@ class Scorer(Protocol):
 
     def score(
         self,
-        prompts: Sequence[Sequence[int]],
-        replies: Sequence[Sequence[int]],
+        prompts: Rows,
+        replies: Rows,
         temperature: float | None = None,
         *,
         tokens_per_pass: int | None = None,
@@ -128,9 +124,7 @@ class Limits:
             {"share_prefixes": True} if self.share_prefixes else {}
         )
 
-    def passes(
-        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], rows: NDArray[np.int64]
-    ) -> list[NDArray[np.int64]]:
+    def passes(self, prompts: Rows, replies: Rows, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Divide some rows, int64 (n,), into those of each pass."""
         size = self.rows or max(len(rows), 1)
         parts = [rows[low : low + size] for low in range(0, len(rows), size)]

@@ -34,7 +34,7 @@ from policies.pretrained import (
 )
 from policies.prompts import Prompt, PromptEncoder, PromptTooLongError
 from policies.scoring import TokenScores, score_replies
-from policies.scoring.head import check_finite
+from policies.scoring.head import Rows, check_finite
 from policies.scoring.packed import score_packed
 from policies.scoring.prefix_tree import score_trees
 from policies.training import memory_explained
@@ -294,14 +294,14 @@ class HuggingFacePolicy:
 
     def score(
         self,
-        prompts: Sequence[Sequence[int]],
-        replies: Sequence[Sequence[int]],
+        prompts: Rows,
+        replies: Rows,
         temperature: float | None = None,
         *,
         tokens_per_pass: int | None = None,
         share_prefixes: bool = False,
         entropy: bool | None = True,
-        allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+        allowed: Sequence[Rows] | None = None,
         distributions: bool = False,
     ) -> TokenScores:
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.

@@ -15,6 +15,9 @@ from torch.utils.checkpoint import checkpoint
 
 from policies.pretrained import text_config
 
+#: n token sequences.
+Rows = Sequence[Sequence[int]]
+
 # Positions per piece of the output head: 512 rows of a vocabulary of 151,936 are 0.3 GB in float32.
 _CHUNK = 512
 # Config entries of operations on logits after the head; None, 0 and 1: no operation.
@@ -27,7 +30,7 @@ _BEHIND_THE_HEAD = (
 )
 
 
-def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+def pad(sequences: Rows, *, fill: int, left: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """Stack n token sequences, none empty, into a rectangle; `left`: padding, of the id `fill`, is at the start.
 
     Returns:
@@ -60,7 +63,7 @@ def rectangles(lengths: Sequence[int], tokens: int, rows: int | None = None) -> 
     return parts
 
 
-def restrict(logits: Tensor, allowed: Sequence[Sequence[int]]) -> Tensor:
+def restrict(logits: Tensor, allowed: Rows) -> Tensor:
     """Return logits of minus infinity where a token is not allowed.
 
     Args:
@@ -291,7 +294,7 @@ def token_logprobs(
     *,
     temperature: float = 1.0,
     entropy: bool | None = False,
-    allowed: Sequence[Sequence[int]] | None = None,
+    allowed: Rows | None = None,
     chunk: int = _CHUNK,
 ) -> TokenFigures:
     """Run the output head and reduce its logits piece by piece; the backward pass computes each piece again.
@@ -323,7 +326,7 @@ def _figures(
     targets: Tensor,
     temperature: float,
     entropy: bool | None,
-    allowed: Sequence[Sequence[int]] | None,
+    allowed: Rows | None,
 ) -> TokenFigures:
     logits = head(hidden).float() / temperature
     if allowed is not None:

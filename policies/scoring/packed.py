@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from agentgym.trajectory import Ints
 from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.head import (
+    Rows,
     TokenFigures,
     autocast,
     head_is_plain,
@@ -60,7 +61,7 @@ class Chain:
     spans: tuple[tuple[int, int], ...]
 
 
-def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> list[Chain]:
+def merge_chains(prompts: Rows, replies: Rows) -> list[Chain]:
     """Find the rows whose inputs are the beginning of another row's, and make them one sequence.
 
     A reply need not continue another one: all one-token replies to one prompt are one chain as well. Every row is
@@ -110,9 +111,7 @@ def pack(chains: Sequence[Line], tokens: int) -> list[list[Line]]:
     return passes
 
 
-def rows_per_pass(
-    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
-) -> list[list[int]]:
+def rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> list[list[int]]:
     """Return the rows of each pass of `score_packed`, so that each can have its backward pass before the next."""
     passes = pack(merge_chains(prompts, replies), tokens_per_pass)
     return [sorted(row for chain in each for row, _ in chain.spans) for each in passes]
@@ -120,14 +119,14 @@ def rows_per_pass(
 
 def score_packed(
     model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
+    prompts: Rows,
+    replies: Rows,
     *,
     temperature: float = 1.0,
     tokens_per_pass: int = 16384,
     entropy: bool | None = False,
     precision: torch.dtype | None = None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+    allowed: Sequence[Rows] | None = None,
 ) -> TokenScores:
     """Score replies as `policies.scoring.score_replies` does: chains, passes of a given size, the head in pieces.
 
@@ -168,12 +167,12 @@ class Pass(NamedTuple):
 def score_passes(
     model: Any,
     passes: Iterable[Pass],
-    replies: Sequence[Sequence[int]],
+    replies: Rows,
     *,
     temperature: float,
     entropy: bool | None,
     precision: torch.dtype | None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None,
+    allowed: Sequence[Rows] | None,
 ) -> TokenScores:
     """Score the replies of some passes; each reply is read in exactly one of them."""
     device, plain = next(model.parameters()).device, head_is_plain(model, precision)

@@ -26,6 +26,7 @@ from torch import nn
 from agentgym.trajectory import Ints
 from policies.pretrained import text_config
 from policies.scoring.attention import Runs, may_take_runs, with_runs
+from policies.scoring.head import Rows
 from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
@@ -68,7 +69,7 @@ class Tree:
         return found
 
 
-def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], most_tokens: int) -> list[Tree]:
+def merge_trees(prompts: Rows, replies: Rows, most_tokens: int) -> list[Tree]:
     """Gather rows that begin alike; every row is in exactly one tree.
 
     Args:
@@ -125,9 +126,7 @@ class _Growing:
         return Tree(np.concatenate(self._tokens), np.concatenate(self._positions), stops, self.columns)
 
 
-def tree_rows_per_pass(
-    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
-) -> list[list[int]]:
+def tree_rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> list[list[int]]:
     """Return the rows of each pass of `score_trees`, so that each can have its backward pass before the next."""
     passes = pack(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass)
     return [sorted(row for tree in trees for row in tree.columns) for trees in passes]
@@ -135,14 +134,14 @@ def tree_rows_per_pass(
 
 def score_trees(
     model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
+    prompts: Rows,
+    replies: Rows,
     *,
     temperature: float = 1.0,
     tokens_per_pass: int = 1024,
     entropy: bool | None = False,
     precision: torch.dtype | None = None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+    allowed: Sequence[Rows] | None = None,
 ) -> TokenScores:
     """Score replies as `policies.scoring.packed.score_packed` does, with trees instead of chains.
 
