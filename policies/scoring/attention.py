@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from policies.pretrained import text_config
-from policies.scoring.head import takes_positions
+from policies.scoring.head import attention_of, takes_positions
 
 #: The argument of a model's forward pass.
 RUNS = "attention_runs"
@@ -97,7 +97,7 @@ def may_take_runs(model: Any) -> bool:
     kinds = set(getattr(config, "layer_types", None) or ())
     windowed = not kinds and getattr(config, "sliding_window", None) is not None
     plain = not windowed and not kinds - {"full_attention"} and not getattr(config, "alibi", False)
-    return plain and takes_positions(model) and getattr(config, "_attn_implementation", "") == _IMPLEMENTATION
+    return plain and takes_positions(model) and attention_of(model) == _IMPLEMENTATION
 
 
 def _teach() -> None:

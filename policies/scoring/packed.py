@@ -11,7 +11,6 @@ anew, and no chain sees another: by the kernel of the attention, or run by run (
 """
 
 import warnings
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -25,10 +24,12 @@ from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.head import (
     Rows,
     TokenFigures,
+    attention_of,
     autocast,
     head_is_plain,
     hidden_at,
     logits_at,
+    once_per_model,
     takes_positions,
     token_logprobs,
 )
@@ -207,7 +208,7 @@ def _on(model: Any, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
         for name, value in inputs.items()
     }
-    if device.type == "cuda" and getattr(model.config, "_attn_implementation", "") == "flex_attention":
+    if device.type == "cuda" and attention_of(model) == "flex_attention":
         # PyTorch 2.11 uses a decoding kernel for lines below 128 tokens, and cannot compile it for some heads.
         given["kernel_options"] = {"FORCE_USE_FLEX_ATTENTION": True}
     return given.pop("input_ids"), given | {"use_cache": False}
@@ -243,21 +244,14 @@ def _lay(chains: Sequence[Chain], runs: bool) -> dict[str, Any]:
     return {"input_ids": torch.from_numpy(ids)[None], **given}
 
 
-# The attention under which a model was found to keep packed sequences apart, and whether it takes runs.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
-
-
+@once_per_model
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
     """Return whether a model is given runs; raise ValueError for one that cannot be packed at all.
 
     Two equal sequences in one pass must be read alike. If the second one sees the first, or continues its
     positions, the log-probabilities of every packed row would be wrong without an error.
     """
-    attention = str(getattr(model.config, "_attn_implementation", ""))
-    known = _EXAMINED.get(model)
-    if known is not None and known[0] == attention:
-        return known[1]
-    name = type(model).__name__
+    name, attention = type(model).__name__, attention_of(model)
     if not takes_positions(model):
         raise ValueError(f"{name} takes no position_ids: score it without packing (microbatch_tokens=None)")
     size = min(8, model.get_input_embeddings().num_embeddings)
@@ -276,17 +270,14 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
         warnings.warn(
             f"attention {attention!r} computes every pair of tokens of a packed pass: load the model with "
             "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
-            stacklevel=3,
+            stacklevel=4,
         )
-    _EXAMINED[model] = attention, runs
     return runs
 
 
 def has_varlen(model: Any) -> bool:
     """Return whether the cost of a packed pass is that of its sequences, not that of the whole pass squared."""
-    return may_take_runs(model) or any(
-        kind in str(getattr(model.config, "_attn_implementation", "")) for kind in _VARLEN
-    )
+    return may_take_runs(model) or any(kind in attention_of(model) for kind in _VARLEN)
 
 
 def can_pack(model: Any, precision: torch.dtype | None) -> bool:

@@ -14,19 +14,17 @@ sequences by their positions.
 """
 
 import itertools
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from agentgym.trajectory import Ints
 from policies.pretrained import text_config
 from policies.scoring.attention import Runs, may_take_runs, with_runs
-from policies.scoring.head import Rows
+from policies.scoring.head import Rows, attention_of, once_per_model
 from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
@@ -175,20 +173,14 @@ def _lay(trees: Sequence[Tree]) -> dict[str, Any]:
     return {"input_ids": ids, **with_runs(runs, positions)}
 
 
-# The attention under which a model was found to keep branches apart.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
-
-
+@once_per_model
 def _examine(model: Any, precision: torch.dtype | None) -> None:
     """Raise ValueError for a model that accepts no mask per token.
 
     Two equal branches must be read alike. If the second sees the first, or continues its positions, the
     log-probabilities of every row but the first would be wrong without an error.
     """
-    attention = str(getattr(model.config, "_attn_implementation", ""))
-    if _EXAMINED.get(model) == attention:
-        return
-    name, instead = type(model).__name__, "score it with share_prefixes=False"
+    name, attention, instead = type(model).__name__, attention_of(model), "score it with share_prefixes=False"
     kinds = sorted(set(getattr(text_config(model), "layer_types", None) or ()))
     if not may_take_runs(model):
         raise ValueError(
@@ -208,4 +200,3 @@ def _examine(model: Any, precision: torch.dtype | None) -> None:
             f"{name} with attention {attention!r} lets branches that share a prefix see each other (they differ by "
             f"{apart:.1e}); {instead}"
         )
-    _EXAMINED[model] = attention

@@ -250,8 +250,7 @@ def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOpti
     """
     refuse_forks(table, "an episode level compares whole episodes, see wrappers.credit.forks.over_forks")
     members = first_rows(table) if options["over"] == "trajectories" else None
-    statistics = {**statistics_of(options), "singleton": options["singleton"]}
-    return standardise(scores, table.group, table.n_groups, members=members, **statistics)
+    return standardise(scores, table.group, table.n_groups, members=members, **statistics_of(options))
 
 
 def visit_advantages(
@@ -282,14 +281,16 @@ def visit_advantages(
         position[take] = np.arange(len(take))
         members = position[members]
     result = np.zeros(len(values))
-    given = {"members": members, "member_values": member_values, "singleton": singleton, **statistics_of(options)}
-    result[take] = standardise(values[take], groups[take], n_groups, **given)
+    how = statistics_of({**options, "singleton": singleton})
+    result[take] = standardise(
+        values[take], groups[take], n_groups, members=members, member_values=member_values, **how
+    )
     return result
 
 
 def statistics_of(options: StatisticsOptions) -> dict[str, Any]:
-    """Return the options that `standardise` takes under their names, `singleton` aside."""
-    return {"std": options["std"], "ddof": options["ddof"], "eps": options["eps"]}
+    """Return the options that `standardise` takes under their names."""
+    return {name: options[name] for name in ("std", "ddof", "eps", "singleton")}
 
 
 def refuse_mean(std: str) -> None:

@@ -62,8 +62,10 @@ def shared_level(table: StepTable, options: StatisticsOptions) -> tuple[Floats, 
         times = np.concatenate((table.episode_length - refused, refused))
         members, values = np.tile(table.last, 2)[times > 0], np.concatenate((scores, scores - penalty))[times > 0]
         times = times[times > 0]
-    given = {"members": members, "member_values": values, "member_weights": times, "singleton": options["singleton"]}
-    level = standardise(forest.mean(scores) - lost, table.group, table.n_groups, **given, **statistics_of(options))
+    level = standardise(
+        forest.mean(scores) - lost, table.group, table.n_groups, members=members, member_values=values,
+        member_weights=times, **statistics_of(options),
+    )  # fmt: skip
     return level, members, times
 
 

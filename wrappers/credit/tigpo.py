@@ -125,8 +125,7 @@ def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: 
     values = np.concatenate((scores, *before))
     groups = np.concatenate((table.group, group))
     members = np.concatenate((members, len(table) + np.arange(len(group))))
-    statistics = {**statistics_of(options), "singleton": options["singleton"]}
-    return standardise(values, groups, table.n_groups, members=members, **statistics)[: len(table)]
+    return standardise(values, groups, table.n_groups, members=members, **statistics_of(options))[: len(table)]
 
 
 class TIGPO(CreditWrapper, method=tigpo):
