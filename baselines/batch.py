@@ -63,14 +63,12 @@ class Batch:
     def signal(self) -> Bools:
         """Bool (n,): some advantage of the row is not 0. The others, silent rows, have no policy gradient."""
         found = (self.positive != 0) | (self.negative != 0)
-        rows: Bools = (found if found.dim() == 1 else found.any(1)).cpu().numpy()
-        return rows
+        return (found if found.dim() == 1 else found.any(1)).cpu().numpy()
 
     @property
     def distilled(self) -> Bools:
         """Bool (n,): an informed teacher has something to say of the row."""
-        found: Bools = np.array([bool(prompt) for prompt in self.informed] or [False] * len(self), np.bool_)
-        return found
+        return np.array([bool(prompt) for prompt in self.informed] or [False] * len(self), np.bool_)
 
     def kept(self) -> Batch:
         return self if self.trained.all() else self.take(np.flatnonzero(self.trained))
@@ -212,8 +210,7 @@ def _shared_shares(table: StepTable, *, scored: Bools) -> Floats:
 def _shares(table: StepTable, *, scored: Bools) -> Floats:
     """Each row's share of its trajectory: float64 (N,)."""
     scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)
-    shares: Floats = 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
-    return shares
+    return 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
 
 
 def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[Floats, Bools]:
@@ -324,5 +321,4 @@ class TokenColumns:
 
 def _left(lengths: Ints) -> Bools:
     """Bool (n, longest): row i begins with lengths[i] Trues."""
-    columns: Bools = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    return columns
+    return np.arange(lengths.max(initial=0)) < lengths[:, None]

@@ -186,5 +186,4 @@ def at_temperature(policy: Policy, temperature: float | None) -> Policy:
     change = getattr(policy, "with_settings", None)
     if change is None:
         raise TypeError(f"{type(policy).__name__} has no temperature to override; leave temperature=None")
-    changed: Policy = change(temperature=temperature)
-    return changed
+    return change(temperature=temperature)

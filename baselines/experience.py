@@ -164,8 +164,7 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
 
 def schedule(credit: Any, iteration: int, config: TrainerConfig) -> Mapping[str, Any]:
     """Return the reset options that a credit method adds to training tasks in an iteration; none by most."""
-    added: Mapping[str, Any] = getattr(credit, "schedule", lambda *_: {})(iteration, config.iterations)
-    return added
+    return getattr(credit, "schedule", lambda *_: {})(iteration, config.iterations)
 
 
 class _GivenUpError(Exception):

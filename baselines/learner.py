@@ -212,8 +212,7 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     shared = {name: getattr(config.memory, name) for name in SHARED_LIMITS} | {"temperature": config.temperature}
     shared["microbatch_tokens"] = Limits.of(policy, config.memory).tokens
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
-    made: StepScorer = filled.make_in(policy, envs)
-    return made
+    return filled.make_in(policy, envs)
 
 
 def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch, kept: Batch) -> Row:

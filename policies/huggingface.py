@@ -113,8 +113,7 @@ class HuggingFacePolicy:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = next(self.model.parameters()).device
-        return device
+        return next(self.model.parameters()).device
 
     def with_settings(self, **changes: Any) -> HuggingFacePolicy:
         """Return the same model and tokenizer (shared, not copied) under other settings.

@@ -89,8 +89,7 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
             model = peft.get_peft_model(policy.model, config)
         except ValueError as error:
             raise ValueError(f"no adapter can be added for targets={settings.targets!r}: {error}") from error
-    adapted: Policy = policy.with_model(model)
-    return adapted
+    return policy.with_model(model)
 
 
 def has_adapter(model: Any) -> bool:
@@ -136,8 +135,7 @@ def merge_lora(policy: Policy) -> Policy:
         id(each): torch.nn.Parameter(each.detach().cpu().clone(), each.requires_grad)
         for each in policy.model.parameters()
     }
-    merged: Policy = policy.with_model(copy.deepcopy(policy.model, on_cpu).merge_and_unload())
-    return merged
+    return policy.with_model(copy.deepcopy(policy.model, on_cpu).merge_and_unload())
 
 
 def save_adapter(folder: Path, policy: Any) -> None:
@@ -203,8 +201,7 @@ def begin_with(policy: Policy, folder: Path) -> Policy:
     """
     model = _read_onto(policy.model, folder, adapter_base(folder))
     model.begins_adapted = True
-    adapted: Policy = policy.with_model(model)
-    return adapted
+    return policy.with_model(model)
 
 
 def _read_onto(model: Any, folder: Path, base: str | Path) -> Any:

@@ -159,10 +159,7 @@ class PromptEncoder:
         chat = [{"role": clean(role, len(role)), "content": clean(text, len(text))} for role, text in messages]
         if not self._template["chat_template"]:
             return "".join(f"{message['content']}\n" for message in chat)
-        text: str = self._tokenizer.apply_chat_template(
-            chat, tokenize=False, add_generation_prompt=True, **self._template
-        )
-        return text
+        return self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, **self._template)
 
     def _checked(self, ids: Prompt) -> Prompt:
         room = None if self._positions is None else self._positions - self._new_tokens

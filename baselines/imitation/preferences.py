@@ -210,8 +210,7 @@ def _likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tensor:
     """Return float (n,): each reply's log-likelihood at temperature 1, a sum over its tokens."""
     allowed = [row.allowed for row in rows]
     given = limits.scoring | ({"allowed": allowed} if any(allowed) else {})
-    likelihoods: Tensor = policy.score(*_tokens(rows), temperature=1.0, entropy=None, **given).logprobs.sum(1)
-    return likelihoods
+    return policy.score(*_tokens(rows), temperature=1.0, entropy=None, **given).logprobs.sum(1)
 
 
 @torch.no_grad()

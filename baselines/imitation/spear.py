@@ -121,8 +121,7 @@ class SPEAR(Imitation):
 def _group_means(table: StepTable) -> list[float]:
     counts = np.bincount(table.trajectory_group, minlength=table.n_groups)
     sums = np.bincount(table.trajectory_group, weights=table.episode_return, minlength=table.n_groups)
-    means: list[float] = (sums / np.maximum(counts, 1)).tolist()
-    return means
+    return (sums / np.maximum(counts, 1)).tolist()
 
 
 def _steps(table: StepTable, good: Any, worth: Floats, number: int) -> list[Kept]:

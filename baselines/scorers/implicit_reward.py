@@ -196,8 +196,7 @@ class ImplicitReward(TwinScorer):
         if self.config.centre != "group":
             return np.zeros(len(table))
         units = np.ones(len(table)) if self.level == "turn" else rows.mask.sum(1)
-        means: Floats = group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
-        return means
+        return group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
 
     def _losses(self, batch: _Batch, reference: Tensor, chosen: Ints, share: float) -> Losses:
         config, rows = self.config, np.flatnonzero(np.isin(batch.group, chosen))

@@ -123,8 +123,7 @@ class TwinScorer(NetworkScorer):
             given["tokens_per_pass"] = self.config.microbatch_tokens
         prompts, replies = [rows.prompts[i] for i in part], [rows.replies[i] for i in part]
         temperature = getattr(self.config, "temperature", None)
-        found: Tensor = (policy or self.twin).score(prompts, replies, temperature, entropy=False, **given).logprobs
-        return found
+        return (policy or self.twin).score(prompts, replies, temperature, entropy=False, **given).logprobs
 
     @torch.no_grad()
     def reply_logprobs(self, rows: Replies, policy: Any = None) -> Floats:

@@ -75,8 +75,7 @@ class _Reader:
 
     def _rendered(self, messages: Sequence[Message]) -> str:
         if self.tokenizer.chat_template:
-            text: str = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=False)
-            return text
+            return self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=False)
         return "\n".join(message["content"] for message in messages)
 
     def _tokens(self, text: str) -> tuple[list[int], int, int]:

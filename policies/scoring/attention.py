@@ -112,8 +112,7 @@ def _teach() -> None:
     ) -> tuple[Tensor, None]:
         runs: Attends | None = given.pop(RUNS, None)
         if runs is None or not hasattr(module, "layer_idx"):  # a vision tower has no place among the layers
-            found: tuple[Tensor, None] = usual(module, query, key, value, attention_mask, **given)
-            return found
+            return usual(module, query, key, value, attention_mask, **given)
         return runs(module.layer_idx, query, key, value, given.get("scaling")).transpose(1, 2), None
 
     setattr(attention, RUNS, True)
