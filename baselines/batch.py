@@ -185,20 +185,13 @@ def make_batch(
     sums = sums[:, :, 0] if advantages.ndim == 1 else sums[:, :, :width]
     positive, negative, positive_weight, negative_weight = torch.from_numpy(sums).to(torch.float32)
     batch = Batch(
-        prompts=tuple(reply.prompt_ids for reply in first),
-        replies=tuple(reply.token_ids for reply in first),
-        old_logprobs=old,
-        mask=mask,
-        weight=torch.from_numpy(weight).to(torch.float32),
-        positive=positive,
-        negative=negative,
-        positive_weight=positive_weight,
-        negative_weight=negative_weight,
-        trained=np.ones(n, np.bool_),
-        raw_rows=len(scored),
+        prompts=tuple(reply.prompt_ids for reply in first), replies=tuple(reply.token_ids for reply in first),
+        old_logprobs=old, mask=mask, weight=torch.from_numpy(weight).to(torch.float32), positive=positive,
+        negative=negative, positive_weight=positive_weight, negative_weight=negative_weight,
+        trained=np.ones(n, np.bool_), raw_rows=len(scored),
         allowed=tuple(reply.allowed for reply in first) if any(reply.allowed for reply in first) else (),
         informed=tuple(taught) if any(taught) else (),
-    )
+    )  # fmt: skip
     return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal | batch.distilled)
 
 

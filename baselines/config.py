@@ -355,15 +355,9 @@ class Checkpoints(_Group):
 
 
 _GROUPS: dict[str, type] = {
-    "rollout": Rollout,
-    "optimiser": Optimiser,
-    "loss": Loss,
-    "distillation": Distillation,
-    "memory": Memory,
-    "schedule": Schedule,
-    "validation": Validation,
-    "checkpoint": Checkpoints,
-}
+    "rollout": Rollout, "optimiser": Optimiser, "loss": Loss, "distillation": Distillation, "memory": Memory,
+    "schedule": Schedule, "validation": Validation, "checkpoint": Checkpoints,
+}  # fmt: skip
 _RENAMED = {
     "schedule": "schedule.shape",
     "validate_every": "validation.every",

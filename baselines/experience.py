@@ -114,15 +114,11 @@ def gather(
     getattr(policy, "forget", lambda: None)()  # frees the memory of the kept keys for the update
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(
-        table=sample.table,
-        outcomes=first.summary() | ({"contrast": first.contrast} if config.group_size > 1 else {}),
+        table=sample.table, outcomes=first.summary() | ({"contrast": first.contrast} if config.group_size > 1 else {}),
         resampling={"groups_resampled": float(sample.resampled), "groups_flat": float(sample.flat)},
-        played=sample.played,
-        tokens=timed.tokens,
-        seconds=time.perf_counter() - begin,
-        seconds_generation=timed.seconds,
-        generator=generator,
-    )
+        played=sample.played, tokens=timed.tokens, seconds=time.perf_counter() - begin,
+        seconds_generation=timed.seconds, generator=generator,
+    )  # fmt: skip
 
 
 def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tuple[Envs, Any]:

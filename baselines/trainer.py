@@ -374,16 +374,12 @@ class Trainer:
         save_checkpoint(
             self.folder,
             Checkpoint(
-                identity=self._identity(),
-                iteration=self.iteration,
-                seconds=self.seconds,
-                model=trained_state(self.policy.model),
-                optimizer=self.learner.optimizer.state_dict(),
-                scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(),
-                ahead=self._ahead,
+                identity=self._identity(), iteration=self.iteration, seconds=self.seconds,
+                model=trained_state(self.policy.model), optimizer=self.learner.optimizer.state_dict(),
+                scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(), ahead=self._ahead,
             ),
             keep=self.config.checkpoint.keep,
-        )
+        )  # fmt: skip
 
     def _finish(self, begun: int) -> None:
         if self.folder is None or not self.is_over or not hasattr(self.policy, "save_pretrained"):

@@ -163,13 +163,9 @@ def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW
     weights = [value for value in model.parameters() if value.requires_grad]
     # The fused step takes a sixth of the time of the plain one on small weights; both keep the same state.
     return torch.optim.AdamW(
-        weights,
-        lr=config.learning_rate,
-        weight_decay=config.optimiser.weight_decay,
-        betas=(0.9, 0.999),
-        eps=1e-8,
+        weights, lr=config.learning_rate, weight_decay=config.optimiser.weight_decay, betas=(0.9, 0.999), eps=1e-8,
         fused=weights[0].device.type in ("cpu", "cuda"),
-    )
+    )  # fmt: skip
 
 
 @torch.no_grad()

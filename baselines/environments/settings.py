@@ -122,16 +122,9 @@ class Sizes:
 
 #: Small sizes for CI, with every part of a benchmark.
 QUICK = Sizes(
-    steps=2,
-    groups=4,
-    group_size=4,
-    clone_tasks=40,
-    clone_epochs=2,
-    training_tasks=100,
-    eval_tasks=24,
-    validation_tasks=12,
-    validation_every=1,
-)
+    steps=2, groups=4, group_size=4, clone_tasks=40, clone_epochs=2, training_tasks=100, eval_tasks=24,
+    validation_tasks=12, validation_every=1,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

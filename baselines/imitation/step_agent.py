@@ -94,10 +94,6 @@ class StepAgent(Preferring):
         optimizer = make_optimizer(part.policy.model, training)
         rng = np.random.default_rng(part.seed)
         return figures | update(
-            part.policy,
-            optimizer,
-            make_batch(table, advantages),
-            training,
-            rng,
+            part.policy, optimizer, make_batch(table, advantages), training, rng,
             part.start if training.loss.kl else None,
-        )
+        )  # fmt: skip

@@ -102,13 +102,9 @@ def play_groups(
     if not branching.branches:
         return collect(envs, policy, **common)
     return collect_tree(
-        envs,
-        policy,
-        branches=branching.branches,
-        select=steps_to_branch_at(branching.branch_at, seed),
-        common=branching.common_numbers,
-        **common,
-    )
+        envs, policy, branches=branching.branches, select=steps_to_branch_at(branching.branch_at, seed),
+        common=branching.common_numbers, **common,
+    )  # fmt: skip
 
 
 def check_lanes(envs: Envs, config: TrainerConfig) -> None:

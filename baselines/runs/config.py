@@ -118,16 +118,9 @@ def make_config(
     if lora:
         training["learning_rate"] *= LORA_RATE
     return Config(
-        env=row.id,
-        methods=list(methods),
-        seeds=list(seeds),
+        env=row.id, methods=list(methods), seeds=list(seeds),
         model=model if model in (TINY, SMOLLM2) else str(Path(model)),
-        history=played.history if history is None else history,
-        instructions=played.instructions,
-        temperature=played.training.temperature,
-        training=training,
-        setup=copy.deepcopy(played.setup),
-        lora=lora,
-        transcript=transcript,
-        **dataclasses.asdict(sizes),
-    )
+        history=played.history if history is None else history, instructions=played.instructions,
+        temperature=played.training.temperature, training=training, setup=copy.deepcopy(played.setup), lora=lora,
+        transcript=transcript, **dataclasses.asdict(sizes),
+    )  # fmt: skip

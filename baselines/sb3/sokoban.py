@@ -87,16 +87,12 @@ def symbolic_sokoban(levels: Levels) -> gym.Env[NDArray[Any], Any]:
     return DiscreteActions(
         SymbolPlanes(
             gym.make(
-                "AgentRL/Sokoban-v0",
-                size=levels.size,
-                boxes=levels.boxes,
-                min_length=levels.min_length,
-                max_length=levels.max_length,
-                num_levels=max(1000, levels.training, levels.held_out),
+                "AgentRL/Sokoban-v0", size=levels.size, boxes=levels.boxes, min_length=levels.min_length,
+                max_length=levels.max_length, num_levels=max(1000, levels.training, levels.held_out),
                 max_episode_steps=levels.max_episode_steps,
             )
         )
-    )
+    )  # fmt: skip
 
 
 def training_env(

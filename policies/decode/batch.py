@@ -131,13 +131,9 @@ class KeyedBatch:
         columns = torch.tensor([column for _, column in reads]).to(self._device, non_blocking=True)
         given = with_runs(attention, positions.to(self._device, non_blocking=True))
         last = logits_at(
-            self._model,
-            ids.to(self._device, non_blocking=True),
-            torch.zeros_like(columns),
-            columns,
-            use_cache=False,
+            self._model, ids.to(self._device, non_blocking=True), torch.zeros_like(columns), columns, use_cache=False,
             **given,
-        )
+        )  # fmt: skip
         logits |= dict(zip((number for number, _ in reads), last, strict=True))
         for row in rows:
             if row.first == row.length:

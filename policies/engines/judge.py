@@ -276,15 +276,12 @@ class JudgeScorer:
         sent = [answer for answer in answers if answer.attempts]
         written = [answer for answer in sent if isinstance(answer, ChatAnswer)]
         self.counts = JudgeCounts(
-            judged=len(texts),
-            failed=len(self.failures),
-            steps=len(scores),
+            judged=len(texts), failed=len(self.failures), steps=len(scores),
             unscored=sum(score is not None and math.isnan(score) for score in scores),
-            silent=sum(score is None for score in scores),
-            requests=len(sent),
+            silent=sum(score is None for score in scores), requests=len(sent),
             prompt_tokens=sum(answer.prompt_tokens for answer in written),
             completion_tokens=sum(answer.completion_tokens for answer in written),
-        )
+        )  # fmt: skip
         if self.failures:
             warnings.warn(
                 f"not scored by the judge: {len(self.failures)} of {len(texts)}; the first: {self.failures[0]}",

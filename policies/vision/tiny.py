@@ -77,15 +77,9 @@ def tiny_vision_policy(
         "bos_token_id": None,
     }  # fmt: skip
     tower: dict[str, Any] = {
-        "depth": vision_layers,
-        "hidden_size": width,
-        "intermediate_size": mlp,
-        "num_heads": heads,
-        "patch_size": patch,
-        "spatial_merge_size": merge,
-        "out_hidden_size": width,
-        "initializer_range": width**-0.5,
-    }
+        "depth": vision_layers, "hidden_size": width, "intermediate_size": mlp, "num_heads": heads,
+        "patch_size": patch, "spatial_merge_size": merge, "out_hidden_size": width, "initializer_range": width**-0.5,
+    }  # fmt: skip
     if family == "qwen2_5_vl":
         tower |= {"fullatt_block_indexes": list(range(vision_layers)), "window_size": 64 * patch}
         config: Any = transformers.Qwen2_5_VLConfig

@@ -147,12 +147,7 @@ def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) ->
 
 
 METHOD = Method(
-    hcapo,
-    "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
-    scored="turn",
-    argument="hindsight",
-    silent=np.nan,
-    figures=_figures,
-    scorer="reply_in_hindsight",
+    hcapo, "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
+    scored="turn", argument="hindsight", silent=np.nan, figures=_figures, scorer="reply_in_hindsight",
     unmeasured=ASKS_POLICY,
-)
+)  # fmt: skip

@@ -164,9 +164,6 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
 METHOD = Method(
     process_reward,
     "Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
-    name="hisr",
-    options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
-    **BY_STEP,
-    scorer="segmented_reward",
-    unmeasured=NEEDS_MODEL,
-)
+    name="hisr", options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0}, **BY_STEP,
+    scorer="segmented_reward", unmeasured=NEEDS_MODEL,
+)  # fmt: skip

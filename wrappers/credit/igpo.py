@@ -67,11 +67,6 @@ def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> d
 
 
 METHOD = Method(
-    igpo,
-    "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
-    scored="turn",
-    argument="beliefs",
-    figures=_figures,
-    scorer="answer_belief",
-    unmeasured=ASKS_POLICY,
-)
+    igpo, "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
+    scored="turn", argument="beliefs", figures=_figures, scorer="answer_belief", unmeasured=ASKS_POLICY,
+)  # fmt: skip

@@ -165,13 +165,7 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
 
 
 METHOD = Method(
-    prime,
-    "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
-    options={"whiten": True, **PENALTY},
-    scored="token",
-    argument="scores",
-    figures=_worth,
-    scorer="implicit_reward",
-    settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
-    unmeasured=NEEDS_MODEL,
-)
+    prime, "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
+    options={"whiten": True, **PENALTY}, scored="token", argument="scores", figures=_worth, scorer="implicit_reward",
+    settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"}, unmeasured=NEEDS_MODEL,
+)  # fmt: skip

@@ -130,14 +130,9 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
     if others:
         statistics = {**statistics, "std": "none"}
     centred = visit_advantages(
-        values,
-        groups,
-        n_groups,
-        statistics,
-        scored=scored,
-        members=members,
+        values, groups, n_groups, statistics, scored=scored, members=members,
         singleton=options["singleton"] if first else "zero",
-    )
+    )  # fmt: skip
     return centred * others_factor(groups[members], n_groups)[groups] if others else centred
 
 

@@ -188,11 +188,7 @@ METHODS = (
     Method(
         spa_advantages,
         "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
-        name="spa_network",
-        options={"grounding": "penalty"},
-        scored="turn",
-        argument="contributions",
-        figures=worth,
+        name="spa_network", options={"grounding": "penalty"}, scored="turn", argument="contributions", figures=worth,
         scorer="contribution",
     ),
-)
+)  # fmt: skip

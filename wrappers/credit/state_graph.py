@@ -177,17 +177,10 @@ class StateGraph:
         success = np.zeros(len(example), np.bool_)
         success[node[2 * n :]] = True
         return cls(
-            node_group=group[example],
-            node_state=state[example],
-            success=success,
-            source=node[:n],
-            target=node[n : 2 * n],
-            action=table.action,
-            is_edge=steps.scored,
-            n_groups=table.n_groups,
-            n_actions=len(table.actions),
-            states=table.states,
-        )
+            node_group=group[example], node_state=state[example], success=success, source=node[:n],
+            target=node[n : 2 * n], action=table.action, is_edge=steps.scored, n_groups=table.n_groups,
+            n_actions=len(table.actions), states=table.states,
+        )  # fmt: skip
 
     @property
     def n_nodes(self) -> int:

@@ -157,10 +157,6 @@ class TIGPO(CreditWrapper, method=tigpo):
 
 
 METHOD = Method(
-    process_reward,
-    "GraphGPO with distances over all recorded steps of the task.",
-    name="tigpo",
-    options={"compare": "state", "outcome": "won", **PENALTY},
-    **BY_STEP,
-    scorer="task_distance",
-)
+    process_reward, "GraphGPO with distances over all recorded steps of the task.", name="tigpo",
+    options={"compare": "state", "outcome": "won", **PENALTY}, **BY_STEP, scorer="task_distance",
+)  # fmt: skip

@@ -92,14 +92,9 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
 
 def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
     return standardise(
-        values,
-        sets,
-        n_sets,
-        members=table.last,
-        ddof=options["ddof"],
-        eps=options["eps"],
+        values, sets, n_sets, members=table.last, ddof=options["ddof"], eps=options["eps"],
         singleton=options["singleton"],
-    )
+    )  # fmt: skip
 
 
 def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Floats:

@@ -90,10 +90,6 @@ def vetta(
 METHOD = Method(
     "baselines.ppo:ppo",
     "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
-    name="vetta",
-    options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY},
-    scored="token",
-    scorer="critic",
-    settings={"level": "token"},
-    unmeasured="needs a critic",
-)
+    name="vetta", options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY}, scored="token",
+    scorer="critic", settings={"level": "token"}, unmeasured="needs a critic",
+)  # fmt: skip
