@@ -151,16 +151,11 @@ def gains(table: StepTable, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    process_reward,
-    "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
-    name="agentprm",
-    options={"compare": "state", **PENALTY},
-    **BY_STEP,
-    scorer="action_value",
-    colour="#CC6677",
+    process_reward, "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
+    name="agentprm", options={"compare": "state", **PENALTY}, **BY_STEP, scorer="action_value", colour="#CC6677",
     credits=(
         Credit("agentprm", FITTED, "", state_advantages),
         Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
     ),
     unmeasured=NEEDS_MODEL,
-)
+)  # fmt: skip

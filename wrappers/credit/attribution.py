@@ -104,12 +104,10 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
 METHOD = Method(
     "wrappers.credit.spa:spa_advantages",
     "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
-    name="attribution",
-    options={"grounding_weight": 0.0, **PENALTY},
-    colour="#44AA99",
+    name="attribution", options={"grounding_weight": 0.0, **PENALTY}, colour="#44AA99",
     credits=(
         Credit("attribution", FITTED, "", attribution),
         # Explained above the mean of the group, a group without contrast has no credit.
         Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
     ),
-)
+)  # fmt: skip

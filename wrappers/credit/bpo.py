@@ -93,8 +93,7 @@ class BPO(CreditWrapper, method=bpo): ...
 
 
 METHOD = Method(
-    bpo,
-    "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
+    bpo, "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
     options={"preset": "default", **PENALTY},
     training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
-)
+)  # fmt: skip

@@ -113,11 +113,7 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
 
 
 METHOD = Method(
-    dapo,
-    "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
-    training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
-    keeps=_keeps,
-    space={"loss.kl": (0.0, 0.01)},
-    contender="dapo",
-    colour="#332288",
-)
+    dapo, "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+    training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10}, keeps=_keeps,
+    space={"loss.kl": (0.0, 0.01)}, contender="dapo", colour="#332288",
+)  # fmt: skip

@@ -69,8 +69,7 @@ def _ahead(table: StepTable, *, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    empg,
-    "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
+    empg, "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
     credits=(Credit("empg", ENTROPY, "", empg),),
     unmeasured="weight steps by the entropy of replies, which only learned players have",
-)
+)  # fmt: skip

@@ -97,14 +97,11 @@ def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_S
 
 
 METHOD = Method(
-    graphgpo_filled,
-    "GraphGPO, with attribution as step credit where the state graph has none.",
-    options={"omega": 0.8, **PENALTY},
-    space={"omega": (0.5, 0.8)},
-    colour="#117733",
+    graphgpo_filled, "GraphGPO, with attribution as step credit where the state graph has none.",
+    options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, colour="#117733",
     credits=(
         Credit("graphgpo_filled", FITTED, "", functools.partial(graphgpo_filled, beta_episode=0.0)),
         Credit("graphgpo_filled", FITTED, "raw", raw_filled),
         Credit("graphgpo_filled", FITTED, "raw centred", functools.partial(raw_filled, centred=True)),
     ),
-)
+)  # fmt: skip

@@ -174,8 +174,5 @@ class Frontier(CreditWrapper, method=frontier): ...
 METHOD = Method(
     frontier,
     "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
-    options={"preset": "default", **PENALTY},
-    space={"gamma": (0.9, 0.95)},
-    contender="frontier",
-    colour="#222222",
-)
+    options={"preset": "default", **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="frontier", colour="#222222",
+)  # fmt: skip

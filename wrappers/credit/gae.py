@@ -114,12 +114,7 @@ class GAE(CreditWrapper, method=_without_a_critic):
 
 
 METHOD = Method(
-    "baselines.ppo:ppo",
-    "Generalised advantage estimation with a learned critic; no groups are compared.",
-    scored="turn",
-    scorer="critic",
-    space={"lam": (0.9, 0.95)},
-    contender="ppo",
-    colour="#999933",
+    "baselines.ppo:ppo", "Generalised advantage estimation with a learned critic; no groups are compared.",
+    scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
     unmeasured="needs a critic",
-)
+)  # fmt: skip

@@ -108,11 +108,7 @@ class HGPO(CreditWrapper, method=hgpo): ...
 
 
 METHOD = Method(
-    hgpo,
-    "Discounted returns compared among visits of the same state, also with the same previous states.",
-    options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY},
-    space={"gamma": (0.9, 0.95)},
-    contender="hgpo",
-    colour="#0072B2",
-    credits=steps_of("hgpo", hgpo),  # it has no episode level unless asked
-)
+    hgpo, "Discounted returns compared among visits of the same state, also with the same previous states.",
+    options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="hgpo",
+    colour="#0072B2", credits=steps_of("hgpo", hgpo),  # it has no episode level unless asked
+)  # fmt: skip

@@ -41,12 +41,7 @@ def istar(
 
 
 METHOD = Method(
-    istar,
-    "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
-    **BY_STEP,
-    scorer="implicit_reward",
-    space={"alpha": (0.5, 1.0)},
-    contender="istar",
-    colour="#AA4466",
+    istar, "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
+    **BY_STEP, scorer="implicit_reward", space={"alpha": (0.5, 1.0)}, contender="istar", colour="#AA4466",
     unmeasured=NEEDS_MODEL,
-)
+)  # fmt: skip

@@ -221,8 +221,7 @@ def graph_and_branches(table: StepTable) -> Floats:
 
 _step_level = functools.partial(milegpo, gamma=0.8, omega=0.8, alpha_episode=0.0)
 METHOD = Method(
-    milegpo,
-    "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
+    milegpo, "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
     options={"gamma": 0.8, "omega": 0.8, **PENALTY},
     credits=(
         Credit("milegpo", STEP, "", _step_level, recent=True),
@@ -230,4 +229,4 @@ METHOD = Method(
         Credit("branches", STEP, "", branches, recent=True),
         Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
     ),
-)
+)  # fmt: skip

@@ -369,10 +369,8 @@ def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
 
 METHODS = (
     Method(
-        potential,
-        "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
-        name="g2po",
-        options={"preset": "g2po", **PENALTY},
+        potential, "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+        name="g2po", options={"preset": "g2po", **PENALTY},
         credits=(
             Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
             Credit("g2po", STEP, "authors", _step_credit("g2po_authors"), recent=True),
@@ -381,21 +379,16 @@ METHODS = (
     Method(
         potential,
         "Returns compared in the state plus, in tasks that are rarely won, the gain in mean discounted outcome.",
-        name="pgpo",
-        options={"preset": "pgpo", **PENALTY},
+        name="pgpo", options={"preset": "pgpo", **PENALTY},
         credits=(
             Credit("pgpo", STEP, "", _step_credit("pgpo", alpha_return=0.0, gate="none"), recent=True),
             Credit("pgpo", TOTAL, "", functools.partial(potential, preset="pgpo"), recent=True),
         ),
     ),
     Method(
-        potential,
-        "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
-        name="gated_bepo",
-        options={"preset": "gated_bepo", **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="gated_bepo:lam=0.0:gate=none",
-        colour="#661100",
+        potential, "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
+        name="gated_bepo", options={"preset": "gated_bepo", **PENALTY}, space={"gamma": (0.9, 0.95)},
+        contender="gated_bepo:lam=0.0:gate=none", colour="#661100",
         credits=(
             # Only the fixed point: one step ahead, in every state.
             Credit("bellman", STEP, "", _step_credit("gated_bepo", lam=0.0, gate="none"), recent=True),
@@ -403,9 +396,7 @@ METHODS = (
         ),
     ),
     Method(
-        potential,
-        "Sums of later gains in mean discounted outcome, compared over the task.",
-        name="gagpo",
+        potential, "Sums of later gains in mean discounted outcome, compared over the task.", name="gagpo",
         options={"preset": "gagpo", **PENALTY},
         credits=(
             Credit("gagpo", STEP, "", _step_credit("gagpo"), recent=True),
@@ -415,15 +406,11 @@ METHODS = (
     Method(
         potential,
         "GRPO plus the value of an action in its state, with little weight if it has few visits or scattered returns.",
-        name="ecpo",
-        options={"preset": "ecpo", **PENALTY},
+        name="ecpo", options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),
     Method(
-        potential,
-        "The value of an action minus that of its state, both from first visits.",
-        name="rtmc",
-        options={"preset": "rtmc", **PENALTY},
-        credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
+        potential, "The value of an action minus that of its state, both from first visits.", name="rtmc",
+        options={"preset": "rtmc", **PENALTY}, credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
     ),
-)
+)  # fmt: skip

@@ -148,16 +148,10 @@ METHODS = (
     Method(
         process_reward,
         "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
-        name="judge",
-        **BY_STEP,
+        name="judge", **BY_STEP,
     ),
     Method(
-        process_reward,
-        "The exact gain of every step, known by the environment: the upper bound of all credit.",
-        name="oracle",
-        options={"alpha_trajectory": 0.0, **PENALTY},
-        scorer="exact_gain",
-        colour="#7E2F8E",
-        **BY_STEP,
+        process_reward, "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        name="oracle", options={"alpha_trajectory": 0.0, **PENALTY}, scorer="exact_gain", colour="#7E2F8E", **BY_STEP,
     ),
-)
+)  # fmt: skip

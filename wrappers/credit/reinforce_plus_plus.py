@@ -123,15 +123,12 @@ class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseli
 
 METHODS = (
     Method(
-        reinforce_plus_plus,
-        "The sum of later rewards, on the scale of the whole batch.",
-        options={"gamma": 1.0, **PENALTY},
-        colour="#882255",
+        reinforce_plus_plus, "The sum of later rewards, on the scale of the whole batch.",
+        options={"gamma": 1.0, **PENALTY}, colour="#882255",
         credits=(Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus),),
     ),
     Method(
-        reinforce_plus_plus_baseline,
-        "An episode's return against its group, on the scale of the whole batch.",
+        reinforce_plus_plus_baseline, "An episode's return against its group, on the scale of the whole batch.",
         colour="#AA4499",
     ),
-)
+)  # fmt: skip

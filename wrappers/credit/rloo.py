@@ -31,8 +31,6 @@ class RLOO(CreditWrapper, method=rloo): ...
 
 
 METHOD = Method(
-    rloo,
-    "An episode's return against the mean of the group's other episodes.",
-    colour="#CC79A7",
+    rloo, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7",
     credits=(Credit("rloo", EPISODE, "", rloo),),
-)
+)  # fmt: skip

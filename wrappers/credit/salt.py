@@ -67,7 +67,6 @@ class SALT(CreditWrapper, method=salt): ...
 
 
 METHOD = Method(
-    salt,
-    "GRPO, averaged over the episodes that took the same step.",
+    salt, "GRPO, averaged over the episodes that took the same step.",
     credits=(Credit("salt", STEP, "", salt, recent=True),),
-)
+)  # fmt: skip

@@ -49,13 +49,7 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
 
 
 METHOD = Method(
-    sdpo,
-    "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
-    training={"distillation.weight": 1.0},
-    scored="turn",
-    argument="gates",
-    scorer="privileged",
-    settings={"level": "turn"},
-    colour="#BCBD22",
-    unmeasured=ASKS_POLICY,
-)
+    sdpo, "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
+    training={"distillation.weight": 1.0}, scored="turn", argument="gates", scorer="privileged",
+    settings={"level": "turn"}, colour="#BCBD22", unmeasured=ASKS_POLICY,
+)  # fmt: skip

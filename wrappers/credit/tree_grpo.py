@@ -113,10 +113,7 @@ class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
 METHOD = Method(
-    tree_grpo,
-    "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
+    tree_grpo, "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
     training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
-    space={"groups": (8, 16)},
-    contender="tree_grpo",
-    colour="#888888",
-)
+    space={"groups": (8, 16)}, contender="tree_grpo", colour="#888888",
+)  # fmt: skip

@@ -152,12 +152,8 @@ class Vine(CreditWrapper, method=vine): ...
 
 
 METHOD = Method(
-    vine,
-    "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
-    options={"pool": "state", **PENALTY},
-    training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
+    vine, "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
+    options={"pool": "state", **PENALTY}, training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
     # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
-    space={"groups": (4, 8)},
-    contender="vine",
-    colour="#6699CC",
-)
+    space={"groups": (4, 8)}, contender="vine", colour="#6699CC",
+)  # fmt: skip
