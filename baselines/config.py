@@ -359,12 +359,9 @@ _GROUPS: dict[str, type] = {
     "schedule": Schedule, "validation": Validation, "checkpoint": Checkpoints,
 }  # fmt: skip
 _RENAMED = {
-    "schedule": "schedule.shape",
-    "validate_every": "validation.every",
-    "validate_tokens": "validation.tokens",
-    "checkpoint_every": "checkpoint.every",
-    "keep_checkpoints": "checkpoint.keep",
-}
+    "schedule": "schedule.shape", "validate_every": "validation.every", "validate_tokens": "validation.tokens",
+    "checkpoint_every": "checkpoint.every", "keep_checkpoints": "checkpoint.keep",
+}  # fmt: skip
 _SYNONYMS = {"memory.pass_tokens": "memory.microbatch_tokens"}
 _GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
 #: The flat names of version 0.2.

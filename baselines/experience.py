@@ -105,12 +105,9 @@ def gather(
     timed, more = Timed(policy), schedule(credit, iteration, config)
     sample = sample_groups(
         lambda chosen, seed: play_groups(envs, timed, [{**one, **more} for one in chosen], config, seed, progress),
-        tasks,
-        config.groups,
-        generator,
-        rounds=config.rollout.resample_rounds,
+        tasks, config.groups, generator, rounds=config.rollout.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
-    )
+    )  # fmt: skip
     getattr(policy, "forget", lambda: None)()  # frees the memory of the kept keys for the update
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(

@@ -96,12 +96,9 @@ def ppo(
 
 def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptions) -> Estimate:
     given: GAEOptions = {
-        "gamma": options["gamma"],
-        "lam": options["lam"],
-        "horizon": options["horizon"],
-        "penalty": options["penalty"],
+        "gamma": options["gamma"], "lam": options["lam"], "horizon": options["horizon"], "penalty": options["penalty"],
         "invalid_penalty": 0.0 if options["penalty"] == "advantage" else options["invalid_penalty"],
-    }
+    }  # fmt: skip
     return Estimate(gae(table, values=values, **given), lambda_returns(table, values=values, **given))
 
 

@@ -76,12 +76,9 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
         raise ValueError("the policy has an adapter already: merge it with policies.lora.merge_lora first")
     targets = settings.targets if isinstance(settings.targets, str) else list(settings.targets)
     config = peft.LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        target_modules=targets,
-        lora_dropout=settings.dropout,
+        r=settings.rank, lora_alpha=settings.alpha, target_modules=targets, lora_dropout=settings.dropout,
         task_type="CAUSAL_LM",
-    )
+    )  # fmt: skip
     devices = [policy.device] if policy.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):  # peft draws from the global generators
         torch.manual_seed(seed)

@@ -86,14 +86,9 @@ def tiny_tokenizer(
     tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=UNKNOWN,
-        additional_special_tokens=list(ROLES),
-        chat_template=_TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
+        tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN,
+        additional_special_tokens=list(ROLES), chat_template=_TEMPLATE, clean_up_tokenization_spaces=False,
+    )  # fmt: skip
 
 
 def tiny_policy(

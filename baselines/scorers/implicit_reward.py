@@ -173,14 +173,10 @@ class ImplicitReward(TwinScorer):
         if self._played is None:
             return self.logprobs(rows, part)
         logprobs, divergence = score_with_divergence(
-            self.model,
-            self._played,
-            [rows.prompts[i] for i in part],
-            [rows.replies[i] for i in part],
+            self.model, self._played, [rows.prompts[i] for i in part], [rows.replies[i] for i in part],
             temperature=self.config.temperature or self._policy.settings.temperature or 1.0,
-            precision=getattr(self._policy, "precision", None),
-            **rows.restriction(part),
-        )
+            precision=getattr(self._policy, "precision", None), **rows.restriction(part),
+        )  # fmt: skip
         return logprobs + divergence
 
     def _reference(self, table: StepTable, rows: Replies) -> Floats:

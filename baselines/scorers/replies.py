@@ -61,13 +61,11 @@ class Replies:
             of_row[row] = index.setdefault((prompt, reply.token_ids, reply.allowed), len(index))
         restricted = any(allowed for _, _, allowed in index)
         return cls(
-            [prompt for prompt, _, _ in index],
-            [reply for _, reply, _ in index],
-            [allowed for _, _, allowed in index] if restricted else (),
-            of_row,
+            [prompt for prompt, _, _ in index], [reply for _, reply, _ in index],
+            [allowed for _, _, allowed in index] if restricted else (), of_row,
             np.array([len(prompt) + len(reply) for prompt, reply, _ in index], np.int64),
             np.arange(tokens.max(initial=1)) < tokens[:, None],
-        )
+        )  # fmt: skip
 
     def by_prompt(self, generator: np.random.Generator) -> Ints:
         """Return all row numbers, int64 (n,): prompts are shuffled, rows of equal prompts stay together."""

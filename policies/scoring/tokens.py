@@ -54,12 +54,9 @@ class TokenScores:
         _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
         blank = logprobs.new_zeros(mask.shape)
         return cls(
-            logprobs=blank.masked_scatter(mask, logprobs),
-            entropy=blank.masked_scatter(mask, entropy),
-            mask=mask,
-            top=torch.zeros_like(mask).masked_scatter(mask, top),
-            distribution=distribution,
-        )
+            logprobs=blank.masked_scatter(mask, logprobs), entropy=blank.masked_scatter(mask, entropy), mask=mask,
+            top=torch.zeros_like(mask).masked_scatter(mask, top), distribution=distribution,
+        )  # fmt: skip
 
 
 def score_replies(

@@ -313,21 +313,14 @@ class Simulator:
         infos = self._infos
         won = (terminated or truncated) and bool(entry(infos, "won", i))
         return Node(
-            parent=parent,
-            reply=reply,
-            t=0 if parent is None else parent.t + 1,
-            key=str(entry(infos, "state_key", i)),
-            label=str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i)),
-            won=won,
+            parent=parent, reply=reply, t=0 if parent is None else parent.t + 1, key=str(entry(infos, "state_key", i)),
+            label=str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i)), won=won,
             score=float(infos["score"][i]) if "score" in infos else float(won),
             action="" if reply is None else str(infos["command"][i]) if "command" in infos else reply.text,
-            reward=reward,
-            valid=bool(entry(infos, "is_action_valid", i)),
-            terminated=terminated,
-            truncated=truncated,
+            reward=reward, valid=bool(entry(infos, "is_action_valid", i)), terminated=terminated, truncated=truncated,
             unscored=(terminated or truncated) and "unscored" in infos and bool(infos["unscored"][i]),
             observation=observations_of(self._observations, np.asarray([i]))[0],
-        )
+        )  # fmt: skip
 
     def _list(self, places: Sequence[int], nodes: Sequence[tuple[Tree, Node]]) -> None:
         if self.listed is None or not places:

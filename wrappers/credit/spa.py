@@ -180,10 +180,8 @@ def spa_advantages(
 METHODS = (
     Method(
         spa_advantages,
-        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.",
-        name="spa",
-        options={"grounding": "penalty"},
-        unmeasured=NEEDS_MODEL,
+        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.", name="spa",
+        options={"grounding": "penalty"}, unmeasured=NEEDS_MODEL,
     ),
     Method(
         spa_advantages,
