@@ -6,7 +6,7 @@ model in evaluation mode without gradients, and are deterministic. Steps are rea
 padded at the end. If a conversation is longer than `max_tokens`, its beginning is cut off.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -52,6 +52,8 @@ def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
 
 
 class _Reader:
+    _fill = 0
+
     def __init__(
         self, model: Any, tokenizer: Any, conversation: Conversation, max_tokens: int | None, batch_size: int
     ) -> None:
@@ -99,12 +101,26 @@ class _Reader:
             )
         return ids
 
-    def _passes(self, sequences: Sequence[Sequence[int]], fill: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    @torch.no_grad()
+    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
+        """Return a score for each step."""
+        self.model.eval()
+        sequences = [self._encoded(step) for step in steps]
+        scores = [0.0] * len(steps)
         order = sorted(range(len(sequences)), key=lambda row: len(sequences[row]))
         device = next(self.model.parameters()).device
         for low in range(0, len(order), self.batch_size):
             rows = order[low : low + self.batch_size]
-            yield rows, *pad([sequences[row] for row in rows], fill=fill, left=False, device=device)
+            ids, mask = pad([sequences[row] for row in rows], fill=self._fill, left=False, device=device)
+            for row, score in zip(rows, self._scores(ids, mask).tolist(), strict=True):
+                scores[row] = score
+        return scores
+
+    def _encoded(self, step: ScoredStep) -> list[int]:
+        raise NotImplementedError
+
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        raise NotImplementedError
 
 
 class ClassifierScorer(_Reader):
@@ -160,29 +176,18 @@ class ClassifierScorer(_Reader):
             )
         self._fill = 0 if fill is None else int(fill)
 
-    @torch.no_grad()
-    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
-        """Return the label's probability, or logit, for each step."""
-        self.model.eval()
-        sequences = [self._encoded(step) for step in steps]
-        scores = [0.0] * len(steps)
-        for rows, ids, mask in self._passes(sequences, self._fill):
-            logits: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).logits
-            if logits.shape != (len(rows), self.model.config.num_labels):
-                raise TypeError(
-                    f"expected a sequence classifier, whose logits are (conversations, labels), got "
-                    f"{type(self.model).__name__} with logits {tuple(logits.shape)}: load it with "
-                    "transformers.AutoModelForSequenceClassification"
-                )
-            for row, score in zip(rows, self._scores(logits.double()).tolist(), strict=True):
-                scores[row] = score
-        return scores
-
     def _encoded(self, step: ScoredStep) -> list[int]:
         ids, front, _ = self._tokens(self._rendered(self._conversation(step)))
         return self._fitted(ids, front)
 
-    def _scores(self, logits: Tensor) -> Tensor:
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).logits.double()
+        if logits.shape != (len(ids), self.model.config.num_labels):
+            raise TypeError(
+                f"expected a sequence classifier, whose logits are (conversations, labels), got "
+                f"{type(self.model).__name__} with logits {tuple(logits.shape)}: load it with "
+                "transformers.AutoModelForSequenceClassification"
+            )
         if self.output == "probability":
             logits = torch.sigmoid(logits) if self._alone else torch.softmax(logits, dim=-1)
         return logits[:, self.label]
@@ -233,19 +238,10 @@ class MarkerScorer(_Reader):
         if self.positive == self.negative:
             raise ValueError(f"positive and negative must be different tokens, got {positive!r} and {negative!r}")
 
-    @torch.no_grad()
-    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
-        """Return the positive token's probability, of the two, for each step."""
-        self.model.eval()
-        sequences = [self._encoded(step) for step in steps]
-        scores = [0.0] * len(steps)
-        for rows, ids, mask in self._passes(sequences, fill=0):
-            at = torch.arange(len(rows), device=ids.device)
-            logits = logits_at(self.model, ids, at, mask.sum(1) - 1, use_cache=False).double()
-            likely = torch.sigmoid(logits[:, self.positive] - logits[:, self.negative])
-            for row, score in zip(rows, likely.tolist(), strict=True):
-                scores[row] = score
-        return scores
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        at = torch.arange(len(ids), device=ids.device)
+        logits = logits_at(self.model, ids, at, mask.sum(1) - 1, use_cache=False).double()
+        return torch.sigmoid(logits[:, self.positive] - logits[:, self.negative])
 
     def _encoded(self, step: ScoredStep) -> list[int]:
         messages = [dict(message) for message in self._conversation(step)]
