@@ -116,14 +116,9 @@ class Batch:
 
 
 def make_batch(
-    table: StepTable,
-    advantages: NDArray[np.float64],
-    *,
-    weighting: Weighting = "step",
-    keep_zero: bool = True,
-    merge: bool = True,
-    informed: Sequence[tuple[int, ...]] = (),
-) -> Batch:
+    table: StepTable, advantages: NDArray[np.float64], *, weighting: Weighting = "step", keep_zero: bool = True,
+    merge: bool = True, informed: Sequence[tuple[int, ...]] = (),
+) -> Batch:  # fmt: skip
     """Make the training batch of a table.
 
     Args:

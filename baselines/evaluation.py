@@ -105,14 +105,9 @@ class Evaluation:
 
 def evaluate(
     envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any] | Sequence[gym.vector.VectorEnv[Any, Any, Any]],
-    policy: Policy,
-    tasks: Sequence[Mapping[str, Any]],
-    *,
-    seed: int,
-    temperature: float | None = None,
-    repeats: int = 1,
-    columns: Sequence[str] = (),
-) -> Evaluation:
+    policy: Policy, tasks: Sequence[Mapping[str, Any]], *, seed: int, temperature: float | None = None,
+    repeats: int = 1, columns: Sequence[str] = (),
+) -> Evaluation:  # fmt: skip
     """Play every task and return the outcomes per task.
 
     Args:

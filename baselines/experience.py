@@ -86,14 +86,9 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def gather(
-    envs: Envs,
-    policy: Any,
-    tasks: Sequence[Mapping[str, Any]],
-    config: TrainerConfig,
-    iteration: int,
-    credit: Any,
+    envs: Envs, policy: Any, tasks: Sequence[Mapping[str, Any]], config: TrainerConfig, iteration: int, credit: Any,
     progress: Callable[[int], None] | None = None,
-) -> Experience:
+) -> Experience:  # fmt: skip
     """Play the episodes of an iteration, a function of the weights, the seed and the iteration's number.
 
     Args:

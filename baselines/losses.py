@@ -49,14 +49,9 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
 
 
 def clipped_surrogate(
-    ratio: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    ratio: Tensor, positive: Tensor, negative: Tensor, *, clip_low: float = 0.2, clip_high: float = 0.2,
     dual_clip: float | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the negated clipped objective of every token, to be minimised.
 
     Args:

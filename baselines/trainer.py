@@ -118,19 +118,10 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        policy: Any,
-        envs: Envs,
-        credit: Credit,
-        tasks: Sequence[Mapping[str, Any]],
-        config: TrainerConfig,
-        *,
-        scorer: StepScorer | None = None,
-        validation_tasks: Sequence[Mapping[str, Any]] = (),
-        folder: str | Path | None = None,
-        resume: bool = False,
-        tensorboard: bool = False,
-    ) -> None:
+        self, policy: Any, envs: Envs, credit: Credit, tasks: Sequence[Mapping[str, Any]], config: TrainerConfig, *,
+        scorer: StepScorer | None = None, validation_tasks: Sequence[Mapping[str, Any]] = (),
+        folder: str | Path | None = None, resume: bool = False, tensorboard: bool = False,
+    ) -> None:  # fmt: skip
         if not len(tasks):
             raise ValueError("there are no training tasks; give reset options such as [{'split': 'train', 'index': 0}]")
         if not callable(credit):

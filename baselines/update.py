@@ -199,14 +199,9 @@ def recomputes(policy: Scorer, config: TrainerConfig) -> bool:
 
 
 def update(
-    policy: Scorer,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    config: TrainerConfig,
-    generator: np.random.Generator,
-    reference: Scorer | None = None,
-    teacher: Scorer | None = None,
-) -> dict[str, float]:
+    policy: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerConfig,
+    generator: np.random.Generator, reference: Scorer | None = None, teacher: Scorer | None = None,
+) -> dict[str, float]:  # fmt: skip
     """Train the policy on a batch and return what happened.
 
     Each mini-batch's loss is divided by its share of all weight, so the mean of the mini-batch gradients is the
@@ -251,15 +246,9 @@ def update(
 
 
 def _update(
-    policy: Scorer,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    config: TrainerConfig,
-    generator: np.random.Generator,
-    reference: Scorer | None,
-    teacher: Scorer | None,
-    limits: Limits,
-) -> dict[str, float]:
+    policy: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerConfig,
+    generator: np.random.Generator, reference: Scorer | None, teacher: Scorer | None, limits: Limits,
+) -> dict[str, float]:  # fmt: skip
     terms = config.loss
     figures: dict[str, float] = {}
     trust: Tensor | None = None
@@ -384,15 +373,9 @@ def _blame(model: nn.Module, sums: Tensor) -> str:
 
 
 def _backward(
-    policy: Scorer,
-    part: Batch,
-    reference: Tensor | None,
-    trust: Tensor | None,
-    divisor: float,
-    config: TrainerConfig,
-    limits: Limits,
-    lesson: tuple[Scorer, float] | None,
-) -> tuple[Tensor, Tensor]:
+    policy: Scorer, part: Batch, reference: Tensor | None, trust: Tensor | None, divisor: float, config: TrainerConfig,
+    limits: Limits, lesson: tuple[Scorer, float] | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Add the gradient of some rows, if gradients are enabled.
 
     Args:

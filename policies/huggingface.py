@@ -71,16 +71,9 @@ class HuggingFacePolicy:
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        device: str | torch.device | None = None,
-        sampler: Sampler | None = None,
-        autocast: torch.dtype | Literal["auto"] | None = "auto",
-        reuse: Reuse = "auto",
-        **settings: Any,
-    ) -> None:
+        self, model: Any, tokenizer: Any, *, device: str | torch.device | None = None, sampler: Sampler | None = None,
+        autocast: torch.dtype | Literal["auto"] | None = "auto", reuse: Reuse = "auto", **settings: Any,
+    ) -> None:  # fmt: skip
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
                 f"expected a causal language model with an output head, got {type(model).__name__}: "
@@ -292,17 +285,10 @@ class HuggingFacePolicy:
         return Reply(text, prompt, ids)
 
     def score(
-        self,
-        prompts: Rows,
-        replies: Rows,
-        temperature: float | None = None,
-        *,
-        tokens_per_pass: int | None = None,
-        share_prefixes: bool = False,
-        entropy: bool | None = True,
-        allowed: Sequence[Rows] | None = None,
+        self, prompts: Rows, replies: Rows, temperature: float | None = None, *, tokens_per_pass: int | None = None,
+        share_prefixes: bool = False, entropy: bool | None = True, allowed: Sequence[Rows] | None = None,
         distributions: bool = False,
-    ) -> TokenScores:
+    ) -> TokenScores:  # fmt: skip
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
         Args:
@@ -355,16 +341,9 @@ class HuggingFacePolicy:
 
     @classmethod
     def from_pretrained(
-        cls,
-        path: str | Path,
-        *,
-        device: str | torch.device | None = None,
-        dtype: torch.dtype | str = "auto",
-        download: bool = False,
-        base: str | Path | None = None,
-        attn_implementation: str | None = None,
-        **settings: Any,
-    ) -> Self:
+        cls, path: str | Path, *, device: str | torch.device | None = None, dtype: torch.dtype | str = "auto",
+        download: bool = False, base: str | Path | None = None, attn_implementation: str | None = None, **settings: Any,
+    ) -> Self:  # fmt: skip
         """Read a folder written by `save_pretrained`, any other Hugging Face model, or an adapter of peft.
 
         Args:

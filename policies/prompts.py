@@ -71,19 +71,10 @@ class PromptEncoder:
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        *,
-        prefix: str,
-        suffix: str = "",
-        ends: Collection[int] = (),
-        new_tokens: int,
-        positions: int | None,
-        vocabulary: int | None = None,
-        template: Mapping[str, Any] | None = None,
-        longest: int | None = None,
-        cut: bool = False,
-    ) -> None:
+        self, tokenizer: Any, *, prefix: str, suffix: str = "", ends: Collection[int] = (), new_tokens: int,
+        positions: int | None, vocabulary: int | None = None, template: Mapping[str, Any] | None = None,
+        longest: int | None = None, cut: bool = False,
+    ) -> None:  # fmt: skip
         self._tokenizer = tokenizer
         self._prefix = prefix
         self._suffix = suffix

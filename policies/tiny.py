@@ -92,27 +92,12 @@ def tiny_tokenizer(
 
 
 def tiny_policy(
-    texts: Sequence[str],
-    *,
-    seed: int,
-    extra_words: Sequence[str] = ("up", "down", "left", "right"),
-    width: int = 64,
-    layers: int = 4,
-    heads: int = 4,
-    kv_heads: int = 2,
-    head_size: int | None = None,
-    copying: bool = False,
-    mlp: int = 192,
-    positions: int = 2048,
-    rope_base: float = 100.0,
-    initial_scale: float | None = None,
-    pieces: Sequence[str] = FRAME,
-    lower_case: bool = False,
-    prefix: str = "<action>",
-    suffix: str = "</action>",
-    max_new_tokens: int = 1,
-    **settings: Any,
-) -> HuggingFacePolicy:
+    texts: Sequence[str], *, seed: int, extra_words: Sequence[str] = ("up", "down", "left", "right"), width: int = 64,
+    layers: int = 4, heads: int = 4, kv_heads: int = 2, head_size: int | None = None, copying: bool = False,
+    mlp: int = 192, positions: int = 2048, rope_base: float = 100.0, initial_scale: float | None = None,
+    pieces: Sequence[str] = FRAME, lower_case: bool = False, prefix: str = "<action>", suffix: str = "</action>",
+    max_new_tokens: int = 1, **settings: Any,
+) -> HuggingFacePolicy:  # fmt: skip
     """Build an untrained policy of the Qwen2 architecture with its own tokenizer.
 
     By default it answers with one token: the tag that opens the action ends the prompt, so that a turn costs one

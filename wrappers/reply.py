@@ -199,19 +199,11 @@ def check_reply(text: Any) -> None:
 
 
 def parse_reply(
-    text: str,
-    *,
-    require_think: bool = False,
-    several: Literal["error", "first", "last", "all"] = "error",
-    outside: Literal["ignore", "error"] = "ignore",
-    max_length: int = 1000,
-    action_tag: str = "action",
-    think_tag: str = "think",
-    command_tags: Sequence[str] = (),
-    ignore_case: bool = True,
-    form: Form = "tags",
+    text: str, *, require_think: bool = False, several: Literal["error", "first", "last", "all"] = "error",
+    outside: Literal["ignore", "error"] = "ignore", max_length: int = 1000, action_tag: str = "action",
+    think_tag: str = "think", command_tags: Sequence[str] = (), ignore_case: bool = True, form: Form = "tags",
     tools: Tools | None = None,
-) -> ParsedReply:
+) -> ParsedReply:  # fmt: skip
     """Parse a reply.
 
     Args:

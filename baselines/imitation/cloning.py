@@ -85,14 +85,9 @@ def demonstrations(
 
 
 def informed_demonstrations(
-    policy: HuggingFacePolicy,
-    envs: gym.vector.VectorEnv[Any, Any, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    shares: Mapping[Any, float],
-    *,
-    seed: int,
-    swapped: float = 0.5,
-) -> list[Reply]:
+    policy: HuggingFacePolicy, envs: gym.vector.VectorEnv[Any, Any, Any], tasks: Sequence[Mapping[str, Any]],
+    shares: Mapping[Any, float], *, seed: int, swapped: float = 0.5,
+) -> list[Reply]:  # fmt: skip
     """Return expert steps with contexts in front of their prompts: what makes a clone that reads contexts.
 
     Some prompts get context and reply of another step, so that a clone reads what is in a block.
@@ -148,16 +143,10 @@ def won_steps(table: StepTable) -> list[Reply]:
 
 
 def clone(
-    policy: HuggingFacePolicy,
-    envs: gym.vector.VectorEnv[Any, Any, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    *,
-    seed: int,
-    microbatch_rows: int | None = None,
-    microbatch_tokens: int | Literal["auto"] | None = "auto",
-    beside: Sequence[Reply] = (),
-    **options: Any,
-) -> CloneResult:
+    policy: HuggingFacePolicy, envs: gym.vector.VectorEnv[Any, Any, Any], tasks: Sequence[Mapping[str, Any]], *,
+    seed: int, microbatch_rows: int | None = None, microbatch_tokens: int | Literal["auto"] | None = "auto",
+    beside: Sequence[Reply] = (), **options: Any,
+) -> CloneResult:  # fmt: skip
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
     Args:

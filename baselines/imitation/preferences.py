@@ -96,16 +96,9 @@ def episode_preferences(
 
 
 def prefer(
-    policy: Any,
-    pairs: Sequence[Preference],
-    *,
-    learning_rate: float,
-    reference: Any = None,
-    beta: float = 0.1,
-    likelihood: float = 0.0,
-    microbatch_rows: int | None = None,
-    **options: Any,
-) -> Preferred:
+    policy: Any, pairs: Sequence[Preference], *, learning_rate: float, reference: Any = None, beta: float = 0.1,
+    likelihood: float = 0.0, microbatch_rows: int | None = None, **options: Any,
+) -> Preferred:  # fmt: skip
     """Train a policy, in place, to prefer the better side of each pair; the module has the loss.
 
     Args:

@@ -32,16 +32,10 @@ LOCK_FILE = "running.lock"
 
 
 def train_in_rounds(
-    policy: Any,
-    method: Imitation,
-    setting: Setting,
-    *,
-    validation_tasks: Sequence[Mapping[str, Any]] = (),
-    folder: str | Path | None = None,
-    tensorboard: bool = False,
-    about: Mapping[str, str] | None = None,
+    policy: Any, method: Imitation, setting: Setting, *, validation_tasks: Sequence[Mapping[str, Any]] = (),
+    folder: str | Path | None = None, tensorboard: bool = False, about: Mapping[str, str] | None = None,
     progress: Callable[[int, int, int, str], None] | None = None,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Train a policy in place, and return one row for the start and one per round.
 
     Args:

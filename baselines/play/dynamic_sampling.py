@@ -40,14 +40,9 @@ class Sample:
 
 
 def sample_groups(
-    play: Play,
-    tasks: Sequence[Mapping[str, Any]],
-    groups: int,
-    generator: np.random.Generator,
-    *,
-    rounds: int = 0,
+    play: Play, tasks: Sequence[Mapping[str, Any]], groups: int, generator: np.random.Generator, *, rounds: int = 0,
     contrast: Callable[[StepTable], Bools] = contrasting_groups,
-) -> Sample:
+) -> Sample:  # fmt: skip
     """Play groups of randomly drawn tasks; the result is a function of the arguments.
 
     Args:

@@ -92,16 +92,9 @@ class Config:
 
 
 def make_config(
-    row: EnvSettings,
-    *,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    model: str,
-    history: int | None,
-    sizes: Sizes,
-    lora: int = 0,
-    transcript: bool = False,
-) -> Config:
+    row: EnvSettings, *, methods: Sequence[str], seeds: Sequence[int], model: str, history: int | None, sizes: Sizes,
+    lora: int = 0, transcript: bool = False,
+) -> Config:  # fmt: skip
     """Return a configuration.
 
     Args:

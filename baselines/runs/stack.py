@@ -169,14 +169,9 @@ def with_prompts(
 
 
 def bare_envs(
-    config: Config,
-    episodes: int,
-    *,
-    expert: bool = False,
-    log: bool = False,
-    own: OwnEnv | None = None,
+    config: Config, episodes: int, *, expert: bool = False, log: bool = False, own: OwnEnv | None = None,
     training: bool = False,
-) -> gym.vector.VectorEnv[Any, Any, Any]:
+) -> gym.vector.VectorEnv[Any, Any, Any]:  # fmt: skip
     """Vector environment with bare observations and commands as actions, autoreset off.
 
     Raises:

@@ -147,17 +147,10 @@ class ClassifierScorer(_Reader):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        label: str | int | None = None,
-        output: Output = "probability",
-        after: After = "reply",
-        conversation: Conversation | None = None,
-        max_tokens: int | None = None,
+        self, model: Any, tokenizer: Any, *, label: str | int | None = None, output: Output = "probability",
+        after: After = "reply", conversation: Conversation | None = None, max_tokens: int | None = None,
         batch_size: int = 32,
-    ) -> None:
+    ) -> None:  # fmt: skip
         for name, value, known in (("output", output, get_args(Output)), ("after", after, get_args(After))):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}")
@@ -215,17 +208,9 @@ class MarkerScorer(_Reader):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        marker: str,
-        positive: str,
-        negative: str,
-        conversation: Conversation | None = None,
-        max_tokens: int | None = None,
-        batch_size: int = 32,
-    ) -> None:
+        self, model: Any, tokenizer: Any, *, marker: str, positive: str, negative: str,
+        conversation: Conversation | None = None, max_tokens: int | None = None, batch_size: int = 32,
+    ) -> None:  # fmt: skip
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
                 f"expected a causal language model with an output head, got {type(model).__name__}: "

@@ -54,14 +54,9 @@ class KeyedBatch:
     logits: Tensor
 
     def __init__(
-        self,
-        model: Any,
-        prompts: Sequence[Prompt],
-        kept: KeptKeys | None = None,
-        counts: TokenCounts | None = None,
-        graphs: StepGraphs | None = None,
-        room: int = _ROOM,
-    ) -> None:
+        self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None,
+        graphs: StepGraphs | None = None, room: int = _ROOM,
+    ) -> None:  # fmt: skip
         self._model, self._kept, self._counts = model, kept, counts or TokenCounts()
         self._graphs, self._room = graphs, room
         self._lengths = [len(prompt) for prompt in prompts]

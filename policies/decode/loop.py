@@ -106,14 +106,9 @@ class LoopSampler:
         return completions
 
     def _one_token(
-        self,
-        model: Any,
-        prompts: Sequence[Prompt],
-        draws: NDArray[np.float64] | None,
-        decoding: Decoding,
-        restrictions: Sequence[Restriction | None] | None,
-        reuse: bool,
-    ) -> list[Completion]:
+        self, model: Any, prompts: Sequence[Prompt], draws: NDArray[np.float64] | None, decoding: Decoding,
+        restrictions: Sequence[Restriction | None] | None, reuse: bool,
+    ) -> list[Completion]:  # fmt: skip
         def compute(missing: list[Prompt]) -> Tensor:
             return (
                 self._first(model, missing, decoding) if reuse else first_logits(model, missing, decoding, self.counts)

@@ -134,21 +134,11 @@ class JudgeScorer:
     takes_forks = True
 
     def __init__(
-        self,
-        endpoint: ChatEndpoint,
-        *,
-        tokenizer: Any = None,
-        task: Callable[[StepTable, int], str] | None = None,
-        seen: Callable[[StepTable, int], str] | None = None,
-        done: Callable[[StepTable, int], str] | None = None,
-        criterion: str = CRITERION,
-        lowest: float = -5.0,
-        highest: float = 5.0,
-        outcome: bool = False,
-        text_chars: int = 2_000,
-        task_chars: int = 8_000,
-        all_chars: int = 60_000,
-    ) -> None:
+        self, endpoint: ChatEndpoint, *, tokenizer: Any = None, task: Callable[[StepTable, int], str] | None = None,
+        seen: Callable[[StepTable, int], str] | None = None, done: Callable[[StepTable, int], str] | None = None,
+        criterion: str = CRITERION, lowest: float = -5.0, highest: float = 5.0, outcome: bool = False,
+        text_chars: int = 2_000, task_chars: int = 8_000, all_chars: int = 60_000,
+    ) -> None:  # fmt: skip
         if not -math.inf < lowest <= 0 <= highest < math.inf or lowest == highest:
             raise ValueError(
                 f"scores must have a range with 0, which is the score of no opinion; got lowest={lowest} and "

@@ -36,16 +36,9 @@ class ServerSampler(EngineSampler):
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        work: str | Path | None = None,
-        timeout: float = 600.0,
-        retries: int = 4,
-        concurrency: int = 256,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+        self, url: str, model: str, *, work: str | Path | None = None, timeout: float = 600.0, retries: int = 4,
+        concurrency: int = 256, headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
             "timeout": timeout, "retries": retries, "concurrency": concurrency, "headers": headers,

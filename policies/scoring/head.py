@@ -300,15 +300,9 @@ class TokenFigures(NamedTuple):
 
 
 def token_logprobs(
-    head: Callable[[Tensor], Tensor],
-    hidden: Tensor,
-    targets: Tensor,
-    *,
-    temperature: float = 1.0,
-    entropy: bool | None = False,
-    allowed: Rows | None = None,
-    chunk: int = _CHUNK,
-) -> TokenFigures:
+    head: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor, *, temperature: float = 1.0,
+    entropy: bool | None = False, allowed: Rows | None = None, chunk: int = _CHUNK,
+) -> TokenFigures:  # fmt: skip
     """Run the output head and reduce its logits piece by piece; the backward pass computes each piece again.
 
     A full head keeps float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here only the

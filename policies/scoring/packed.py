@@ -119,16 +119,9 @@ def rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> list[li
 
 
 def score_packed(
-    model: Any,
-    prompts: Rows,
-    replies: Rows,
-    *,
-    temperature: float = 1.0,
-    tokens_per_pass: int = 16384,
-    entropy: bool | None = False,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Rows] | None = None,
-) -> TokenScores:
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, tokens_per_pass: int = 16384,
+    entropy: bool | None = False, precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> TokenScores:  # fmt: skip
     """Score replies as `policies.scoring.score_replies` does: chains, passes of a given size, the head in pieces.
 
     A pass has at most `tokens_per_pass` tokens; a longer chain gets a separate pass. With gradients enabled all passes
@@ -166,15 +159,9 @@ class Pass(NamedTuple):
 
 
 def score_passes(
-    model: Any,
-    passes: Iterable[Pass],
-    replies: Rows,
-    *,
-    temperature: float,
-    entropy: bool | None,
-    precision: torch.dtype | None,
-    allowed: Sequence[Rows] | None,
-) -> TokenScores:
+    model: Any, passes: Iterable[Pass], replies: Rows, *, temperature: float, entropy: bool | None,
+    precision: torch.dtype | None, allowed: Sequence[Rows] | None,
+) -> TokenScores:  # fmt: skip
     """Score the replies of some passes; each reply is read in exactly one of them."""
     device, plain = next(model.parameters()).device, head_is_plain(model, precision)
     first = np.concatenate([[0], np.cumsum([len(reply) for reply in replies])])

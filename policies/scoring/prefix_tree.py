@@ -131,16 +131,9 @@ def tree_rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> li
 
 
 def score_trees(
-    model: Any,
-    prompts: Rows,
-    replies: Rows,
-    *,
-    temperature: float = 1.0,
-    tokens_per_pass: int = 1024,
-    entropy: bool | None = False,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Rows] | None = None,
-) -> TokenScores:
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, tokens_per_pass: int = 1024,
+    entropy: bool | None = False, precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> TokenScores:  # fmt: skip
     """Score replies as `policies.scoring.packed.score_packed` does, with trees instead of chains.
 
     All layers of the model attend to everything before, with attention "sdpa". With gradients enabled all passes are

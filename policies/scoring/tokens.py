@@ -60,17 +60,10 @@ class TokenScores:
 
 
 def score_replies(
-    model: Any,
-    prompts: Rows,
-    replies: Rows,
-    *,
-    temperature: float = 1.0,
-    fill: int = 0,
-    precision: torch.dtype | None = None,
-    entropy: bool | None = True,
-    allowed: Sequence[Rows] | None = None,
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, fill: int = 0,
+    precision: torch.dtype | None = None, entropy: bool | None = True, allowed: Sequence[Rows] | None = None,
     distributions: bool = False,
-) -> TokenScores:
+) -> TokenScores:  # fmt: skip
     """Score n replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
     Rows that feed the model the same tokens share their pass. Many logits are computed in pieces, see
@@ -115,16 +108,9 @@ def by_token(rows: Sequence[tuple[Rows, Sequence[int]]]) -> list[Sequence[int]]:
 
 
 def score_with_divergence(
-    model: Any,
-    other: Any,
-    prompts: Rows,
-    replies: Rows,
-    *,
-    temperature: float = 1.0,
-    fill: int = 0,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Rows] | None = None,
-) -> tuple[Tensor, Tensor]:
+    model: Any, other: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, fill: int = 0,
+    precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Score replies as `score_replies` does, and say how far the model is from another one at each of their tokens.
 
     The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
@@ -145,15 +131,9 @@ def score_with_divergence(
 
 
 def _distributions(
-    model: Any,
-    prompts: Rows,
-    replies: Rows,
-    *,
-    temperature: float,
-    fill: int,
-    precision: torch.dtype | None,
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float, fill: int, precision: torch.dtype | None,
     allowed: Sequence[Rows] | None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Log-probabilities of all tokens at the distinct places, (places, vocabulary), and for every reply token which.
 
     Returns:

@@ -54,20 +54,10 @@ class SearchPlayer:
     """
 
     def __init__(
-        self,
-        envs: Any,
-        policy: Policy,
-        method: Method,
-        *,
-        budget: Budget,
-        value: Value | None = None,
-        listed: Listed | None = None,
-        until_won: bool = True,
-        fresh: bool = False,
-        share: float = 1.0,
-        under_way: int | None = None,
-        keep: bool = False,
-    ) -> None:
+        self, envs: Any, policy: Policy, method: Method, *, budget: Budget, value: Value | None = None,
+        listed: Listed | None = None, until_won: bool = True, fresh: bool = False, share: float = 1.0,
+        under_way: int | None = None, keep: bool = False,
+    ) -> None:  # fmt: skip
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
         self.method, self.budget, self.value = method, budget, value or Value()

@@ -107,15 +107,9 @@ class Simulator:
     """
 
     def __init__(
-        self,
-        envs: Any,
-        policy: Policy,
-        *,
-        value: Value,
-        listed: Listed | None = None,
-        fresh: bool = False,
+        self, envs: Any, policy: Policy, *, value: Value, listed: Listed | None = None, fresh: bool = False,
         under_way: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not (callable(getattr(envs, "snapshot", None)) and callable(getattr(envs, "restore", None))):
             raise TypeError(
                 f"{envs}: a search needs a vector environment with snapshot(i) and restore(indices, states, seeds), "
@@ -301,15 +295,9 @@ class Simulator:
     # -- what the environment shows ---------------------------------------------------------------------------
 
     def _node(
-        self,
-        i: int,
-        parent: Node | None,
-        reply: Reply | None,
-        *,
-        terminated: bool,
-        truncated: bool,
+        self, i: int, parent: Node | None, reply: Reply | None, *, terminated: bool, truncated: bool,
         reward: float = 0.0,
-    ) -> Node:
+    ) -> Node:  # fmt: skip
         infos = self._infos
         won = (terminated or truncated) and bool(entry(infos, "won", i))
         return Node(

@@ -45,15 +45,9 @@ class VisionPolicy(HuggingFacePolicy):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        processor: Any,
-        *,
-        pictures: PictureStore | None = None,
-        sampler: Sampler | None = None,
-        **settings: Any,
-    ) -> None:
+        self, model: Any, tokenizer: Any, processor: Any, *, pictures: PictureStore | None = None,
+        sampler: Sampler | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
         _check(model, processor)
         if sampler is not None and type(sampler) is not LoopSampler:
             raise ValueError(

@@ -12,27 +12,12 @@ START, END, PLACEHOLDER, VIDEO = "<|vision_start|>", "<|vision_end|>", "<|image_
 
 
 def tiny_vision_policy(
-    texts: Sequence[str],
-    *,
-    seed: int,
-    extra_words: Sequence[str] = ("up", "down", "left", "right"),
-    family: Literal["qwen2_5_vl", "qwen3_vl"] = "qwen2_5_vl",
-    patch: int = 8,
-    merge: int = 1,
-    width: int = 64,
-    layers: int = 4,
-    heads: int = 4,
-    kv_heads: int = 2,
-    mlp: int = 192,
-    vision_layers: int = 1,
-    positions: int = 2048,
-    rope_base: float = 4.0,
-    pieces: Sequence[str] = FRAME,
-    prefix: str = "<action>",
-    suffix: str = "</action>",
-    max_new_tokens: int = 1,
-    **settings: Any,
-) -> VisionPolicy:
+    texts: Sequence[str], *, seed: int, extra_words: Sequence[str] = ("up", "down", "left", "right"),
+    family: Literal["qwen2_5_vl", "qwen3_vl"] = "qwen2_5_vl", patch: int = 8, merge: int = 1, width: int = 64,
+    layers: int = 4, heads: int = 4, kv_heads: int = 2, mlp: int = 192, vision_layers: int = 1, positions: int = 2048,
+    rope_base: float = 4.0, pieces: Sequence[str] = FRAME, prefix: str = "<action>", suffix: str = "</action>",
+    max_new_tokens: int = 1, **settings: Any,
+) -> VisionPolicy:  # fmt: skip
     """Build an untrained policy of the Qwen2.5-VL or Qwen3-VL architecture with its own tokenizer.
 
     Like `policies.tiny.tiny_policy`, whose other arguments it takes, it answers with one token.

@@ -93,18 +93,10 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
 
 
 def standardise(
-    values: Floats,
-    groups: Ints,
-    n_groups: int,
-    *,
-    members: Ints | None = None,
-    member_values: Floats | None = None,
-    member_weights: Floats | None = None,
-    std: Literal["group", "batch", "none", "mean"] = "group",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    singleton: Literal["zero", "raw"] = "zero",
-) -> Floats:
+    values: Floats, groups: Ints, n_groups: int, *, members: Ints | None = None, member_values: Floats | None = None,
+    member_weights: Floats | None = None, std: Literal["group", "batch", "none", "mean"] = "group", ddof: int = 1,
+    eps: float = 1e-6, singleton: Literal["zero", "raw"] = "zero",
+) -> Floats:  # fmt: skip
     """Score every row against its group: `(value - mean) / (std + eps)`, float64 (N,); exactly 0 without contrast.
 
     Args:
@@ -254,16 +246,9 @@ def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOpti
 
 
 def visit_advantages(
-    values: Floats,
-    groups: Ints,
-    n_groups: int,
-    options: StatisticsOptions,
-    *,
-    scored: Bools | None = None,
-    members: Ints | None = None,
-    member_values: Floats | None = None,
-    singleton: Literal["zero", "raw"] = "zero",
-) -> Floats:
+    values: Floats, groups: Ints, n_groups: int, options: StatisticsOptions, *, scored: Bools | None = None,
+    members: Ints | None = None, member_values: Floats | None = None, singleton: Literal["zero", "raw"] = "zero",
+) -> Floats:  # fmt: skip
     """Compare steps from the same state, float64 (N,); groups of one, and rows that are not scored, get 0.
 
     Args:

@@ -86,14 +86,9 @@ def importance(
 @credit(HISROptions, paper={"outcome": "won"})
 @over_forks("contributions", "importance", "segments")
 def hisr(
-    table: StepTable,
-    *,
-    contributions: ArrayLike,
-    importance: ArrayLike,
-    segments: ArrayLike,
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike, importance: ArrayLike, segments: ArrayLike, preset: str = "paper",
     **options: Unpack[HISROptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the reward (not the advantage) of every step.
 
     Args:

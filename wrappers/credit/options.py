@@ -55,14 +55,9 @@ _SAME: Any = object()
 
 
 def option(
-    default: Any,
-    meaning: str,
-    *,
-    authors: Any = _SAME,
-    low: float | None = None,
-    high: float | None = None,
+    default: Any, meaning: str, *, authors: Any = _SAME, low: float | None = None, high: float | None = None,
     above: float | None = None,
-) -> Option:
+) -> Option:  # fmt: skip
     """Declare an option inside `Annotated`.
 
     Args:

@@ -48,14 +48,9 @@ PRESETS: dict[str, RLCSDOptions] = presets(
 
 @credit(RLCSDOptions, **PRESETS)
 def rlcsd(
-    table: StepTable,
-    *,
-    contrasts: ArrayLike,
-    advantages: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[RLCSDOptions],
-) -> Floats:
+    table: StepTable, *, contrasts: ArrayLike, advantages: ArrayLike | None = None, mask: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[RLCSDOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token; a loss with the aggregation "token-mean" is the paper's.
 
     Args:

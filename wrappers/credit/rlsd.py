@@ -40,14 +40,9 @@ class RLSDOptions(FadeOptions, total=False):
 
 @credit(RLSDOptions)
 def rlsd(
-    table: StepTable,
-    *,
-    gaps: ArrayLike,
-    advantages: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[RLSDOptions],
-) -> Floats:
+    table: StepTable, *, gaps: ArrayLike, advantages: ArrayLike | None = None, mask: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[RLSDOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token.
 
     Args:

@@ -46,14 +46,9 @@ class TurnCreditOptions(OutcomeOptions, total=False):
 @credit(TurnCreditOptions, paper={})
 @over_forks("given", "first", "tokens")
 def turn_credit(
-    table: StepTable,
-    *,
-    given: ArrayLike,
-    first: ArrayLike | None = None,
-    tokens: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[TurnCreditOptions],
-) -> Floats:
+    table: StepTable, *, given: ArrayLike, first: ArrayLike | None = None, tokens: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[TurnCreditOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:

@@ -17,18 +17,10 @@ from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_tur
 
 
 def vetta(
-    rewards: ArrayLike,
-    values: ArrayLike,
-    mask: ArrayLike,
-    turn_ends: ArrayLike,
-    *,
-    turn_values: ArrayLike | None = None,
-    alpha: float = 1 / 3,
-    gamma: float = 1.0,
-    lam: float = 1.0,
-    turn_gamma: float = 0.95,
-    turn_lam: float = 0.95,
-) -> tuple[Floats, Floats, Floats]:
+    rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, turn_ends: ArrayLike, *,
+    turn_values: ArrayLike | None = None, alpha: float = 1 / 3, gamma: float = 1.0, lam: float = 1.0,
+    turn_gamma: float = 0.95, turn_lam: float = 0.95,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """Return advantages of every token, and the targets of token values and turn values.
 
     Args:
