@@ -29,32 +29,19 @@ class ActionTargetOptions(WorthOptions, total=False):
     """Options of `action_targets`."""
 
     gamma: Annotated[float, option(0.95, "discount per step", low=0, high=1)]
-    unit: Annotated[
-        Literal["history", "state"],
-        option(
-            "history",
-            'what is averaged: visits of the same action after the same "history" of states and actions, or in the '
-            'same "state" (more visits)',
-        ),
-    ]
-    count_from: Annotated[
-        Literal["end", "start"],
-        option(
-            "end",
-            'discount by the steps to the "end" of the rollout (gamma^(T-1-t) R), or by those from its "start": '
-            "(1 + gamma^t (2 R - 1)) / 2, which falls along a won rollout (authors' code)",
-            authors="start",
-        ),
-    ]
-    shaping: Annotated[
-        Literal["none", "raw", "soft"],
-        option(
-            "none",
-            "add gamma V(s') - V(s), from the argument `values`, on all steps but a trajectory's last: \"raw\" is that "
-            'sum, unscaled (gamma^t (2 R - 1) from the "start"); "soft" maps it to 0..1 by a sigmoid of three times '
-            "its distance from the mean over its quartile range, both over the distinct visits of the table",
-        ),
-    ]
+    unit: Annotated[Literal["history", "state"], option(
+        "history", 'what is averaged: visits of the same action after the same "history" of states and actions, or in '
+        'the same "state" (more visits)',
+    )]  # fmt: skip
+    count_from: Annotated[Literal["end", "start"], option(
+        "end", 'discount by the steps to the "end" of the rollout (gamma^(T-1-t) R), or by those from its "start": (1 '
+        "+ gamma^t (2 R - 1)) / 2, which falls along a won rollout (authors' code)", authors="start",
+    )]  # fmt: skip
+    shaping: Annotated[Literal["none", "raw", "soft"], option(
+        "none", "add gamma V(s') - V(s), from the argument `values`, on all steps but a trajectory's last: \"raw\" is "
+        'that sum, unscaled (gamma^t (2 R - 1) from the "start"); "soft" maps it to 0..1 by a sigmoid of three times '
+        "its distance from the mean over its quartile range, both over the distinct visits of the table",
+    )]  # fmt: skip
 
 
 @credit(ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"})

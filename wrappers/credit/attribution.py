@@ -28,14 +28,10 @@ class AttributionOptions(WorthOptions, total=False):
     damping: Annotated[
         float, option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6)
     ]
-    centred: Annotated[
-        bool,
-        option(
-            False,
-            "explain the outcome minus its group's mean, so that a group without contrast has no credit; "
-            "otherwise all steps of a group with only won episodes contribute equally",
-        ),
-    ]
+    centred: Annotated[bool, option(
+        False, "explain the outcome minus its group's mean, so that a group without contrast has no credit; otherwise "
+        "all steps of a group with only won episodes contribute equally",
+    )]  # fmt: skip
 
 
 #: Most trajectories of a group: seconds, and tens of megabytes.

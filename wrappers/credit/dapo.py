@@ -24,15 +24,10 @@ from wrappers.credit.wrapper import CreditWrapper
 class DAPOOptions(StatisticsOptions, total=False):
     """Options of `dapo`."""
 
-    contrast: Annotated[
-        Literal["won", "return"],
-        option(
-            "won",
-            'a group has contrast if: "won", some but not all episodes succeed (paper), or "return", '
-            "not all returns are equal (authors' code: partial rewards count, penalties do not)",
-            authors="return",
-        ),
-    ]
+    contrast: Annotated[Literal["won", "return"], option(
+        "won", 'a group has contrast if: "won", some but not all episodes succeed (paper), or "return", not all '
+        "returns are equal (authors' code: partial rewards count, penalties do not)", authors="return",
+    )]  # fmt: skip
 
 
 @credit(DAPOOptions, paper={"outcome": "won"}, authors={})

@@ -48,23 +48,14 @@ class FrontierOptions(StatisticsOptions, total=False):
     """Options of `frontier`."""
 
     gamma: Annotated[float, option(0.9, "discount of the values", low=1e-6, high=0.999)]
-    rewards: Annotated[
-        Literal["steps", "end"],
-        option(
-            "steps",
-            'rewards that make the values: of all "steps", or the outcome of the episode (option '
-            '`outcome`) at its "end"',
-        ),
-    ]
-    optimism: Annotated[
-        float,
-        option(
-            0.01,
-            "value of a state observed only where a time limit cut an episode, as a share of the "
-            "largest of these rewards in the group (of 1 if all are 0)",
-            low=0,
-        ),
-    ]
+    rewards: Annotated[Literal["steps", "end"], option(
+        "steps", 'rewards that make the values: of all "steps", or the outcome of the episode (option `outcome`) at '
+        'its "end"',
+    )]  # fmt: skip
+    optimism: Annotated[float, option(
+        0.01, "value of a state observed only where a time limit cut an episode, as a share of the largest of these "
+        "rewards in the group (of 1 if all are 0)", low=0,
+    )]  # fmt: skip
     share: Annotated[
         float, option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0)
     ]

@@ -25,22 +25,14 @@ class GAEOptions(PenaltyOptions, total=False):
     """Options of `gae` and `lambda_returns`."""
 
     gamma: Annotated[float, option(1.0, "discount per turn", low=0, high=1)]
-    lam: Annotated[
-        float,
-        option(
-            0.95, "weight of longer horizons: 0 uses the next value, 1 only the rewards", authors=1.0, low=0, high=1
-        ),
-    ]
-    horizon: Annotated[
-        Literal["trajectory", "step"],
-        option(
-            "trajectory",
-            '"trajectory" sums over the following turns; "step" makes each turn an episode with the '
-            "whole return of its trajectory as reward and V = 0 after it (authors' code: gamma and "
-            "lam have no effect)",
-            authors="step",
-        ),
-    ]
+    lam: Annotated[float, option(
+        0.95, "weight of longer horizons: 0 uses the next value, 1 only the rewards", authors=1.0, low=0, high=1,
+    )]  # fmt: skip
+    horizon: Annotated[Literal["trajectory", "step"], option(
+        "trajectory", '"trajectory" sums over the following turns; "step" makes each turn an episode with the whole '
+        "return of its trajectory as reward and V = 0 after it (authors' code: gamma and lam have no effect)",
+        authors="step",
+    )]  # fmt: skip
 
 
 # The authors' is verl-agent's: every step a bandit with the episode's return, its shipped gamma and lam, the family's

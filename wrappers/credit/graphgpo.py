@@ -33,24 +33,16 @@ from wrappers.credit.wrapper import CreditWrapper
 class GraphGPOOptions(StatisticsOptions, GraphOptions, total=False):
     """Options of `graphgpo`."""
 
-    omega: Annotated[
-        float,
-        option(
-            0.8,
-            "share of the value kept per unit of cost; the paper's depends on the environment, .1 to .8, see "
-            "`baselines.recipes.papers` (at .1 far states differ by less than eps)",
-            above=0,
-            high=1,
-        ),
-    ]
-    cost: Annotated[
-        float | Floats | Mapping[Hashable, float],
-        option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (default 1)"),
-    ]
-    exponent: Annotated[
-        Literal["next_plus_cost", "next"],
-        option("next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next"),
-    ]
+    omega: Annotated[float, option(
+        0.8, "share of the value kept per unit of cost; the paper's depends on the environment, .1 to .8, see "
+        "`baselines.recipes.papers` (at .1 far states differ by less than eps)", above=0, high=1,
+    )]  # fmt: skip
+    cost: Annotated[float | Floats | Mapping[Hashable, float], option(
+        1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (default 1)",
+    )]  # fmt: skip
+    exponent: Annotated[Literal["next_plus_cost", "next"], option(
+        "next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next",
+    )]  # fmt: skip
     beta_graph: Annotated[float, option(1.0, "weight of the step level")]
     beta_episode: Annotated[float, option(1.0, "weight of the episode level")]
 

@@ -23,10 +23,9 @@ from wrappers.credit.wrapper import CreditWrapper
 class GRPOOptions(StatisticsOptions, total=False):
     """Options of `grpo`."""
 
-    rewards: Annotated[
-        Literal["sum", "components"],
-        option("sum", 'what is compared: the "sum", which is the reward, or each of the reward\'s "components" (GDPO)'),
-    ]
+    rewards: Annotated[Literal["sum", "components"], option(
+        "sum", 'what is compared: the "sum", which is the reward, or each of the reward\'s "components" (GDPO)',
+    )]  # fmt: skip
 
 
 PRESETS: dict[str, GRPOOptions] = presets(GRPOOptions)

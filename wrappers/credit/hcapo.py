@@ -29,14 +29,10 @@ class HCAPOOptions(StatisticsOptions, total=False):
 
     omega: Annotated[float, option(1.0, "weight of the step level")]
     temper: Annotated[float, option(5.0, "T, the divisor of both log-probabilities", low=1e-6)]
-    against: Annotated[
-        Literal["reply", "episode"],
-        option(
-            "reply",
-            'denominator of the ratio: the likelihood of the same "reply" without hindsight, or the '
-            'mean likelihood in hindsight of the "episode"\'s replies (self-normalised)',
-        ),
-    ]
+    against: Annotated[Literal["reply", "episode"], option(
+        "reply", 'denominator of the ratio: the likelihood of the same "reply" without hindsight, or the mean '
+        'likelihood in hindsight of the "episode"\'s replies (self-normalised)',
+    )]  # fmt: skip
     low: Annotated[float, option(0.8, "smallest ratio", low=0, high=1)]
     high: Annotated[float, option(1.2, "largest ratio", low=1)]
     gamma: Annotated[float, option(1.0, "discount per step of the return G", low=0, high=1)]

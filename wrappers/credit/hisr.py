@@ -31,19 +31,13 @@ class HISROptions(GroundingOptions, total=False):
     """Options of `hisr`."""
 
     alpha: Annotated[float, option(0.3, "weight of the grounding reward", low=0, high=1)]
-    scale: Annotated[
-        Literal["outcome", "one", "predicted"],
-        option(
-            "outcome",
-            'sum of the sizes of a trajectory\'s segment rewards: the "outcome"; "one", won or lost '
-            '(Eq. 7 as printed); or "predicted", the sum of the contributions at the ends of its '
-            "segments",
-        ),
-    ]
-    place: Annotated[
-        Literal["end", "spread"],
-        option("end", 'turns that get a segment\'s reward: the last one ("end"), or all evenly ("spread")'),
-    ]
+    scale: Annotated[Literal["outcome", "one", "predicted"], option(
+        "outcome", 'sum of the sizes of a trajectory\'s segment rewards: the "outcome"; "one", won or lost (Eq. 7 as '
+        'printed); or "predicted", the sum of the contributions at the ends of its segments',
+    )]  # fmt: skip
+    place: Annotated[Literal["end", "spread"], option(
+        "end", 'turns that get a segment\'s reward: the last one ("end"), or all evenly ("spread")',
+    )]  # fmt: skip
 
 
 def importance(

@@ -26,12 +26,9 @@ class IGPOOptions(StatisticsOptions, total=False):
     """Options of `igpo`; `over` and `singleton` have no effect, "row" and "discounted" penalties are the same."""
 
     gamma: Annotated[float, option(1.0, "discount per step", low=0, high=1)]
-    compare: Annotated[
-        Literal["joint", "separate"],
-        option(
-            "joint", 'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")'
-        ),
-    ]
+    compare: Annotated[Literal["joint", "separate"], option(
+        "joint", 'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")',
+    )]  # fmt: skip
 
 
 @credit(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})

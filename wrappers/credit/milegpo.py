@@ -45,10 +45,9 @@ class MileGPOOptions(StatisticsOptions, total=False):
     w_revisit: Annotated[float, option(0.25, "weight of revisits in a trap's score", low=0)]
     w_trap: Annotated[float, option(0.25, "weight of traps against milestones", low=0)]
     trap_score: Annotated[float, option(0.1, "least score of a trap", low=0)]
-    trap_failures: Annotated[
-        int,
-        option(2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1),
-    ]
+    trap_failures: Annotated[int, option(
+        2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1,
+    )]  # fmt: skip
     coverage: Annotated[
         float, option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0)
     ]

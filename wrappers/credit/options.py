@@ -74,24 +74,19 @@ class PenaltyOptions(TypedDict, total=False):
     invalid_penalty: Annotated[
         float, option(0.0, "subtracted for every step whose action was not valid; 0 for none", authors=0.1, low=0)
     ]
-    penalty: Annotated[
-        Literal["row", "discounted", "advantage"],
-        option(
-            "row",
-            "what it is subtracted from: \"row\", that row's value, before any statistics (authors' "
-            'code); "discounted", its reward, which affects earlier steps and the episode\'s return; '
-            '"advantage", that row\'s final score, also in groups without contrast',
-        ),
-    ]
+    penalty: Annotated[Literal["row", "discounted", "advantage"], option(
+        "row", "what it is subtracted from: \"row\", that row's value, before any statistics (authors' code); "
+        '"discounted", its reward, which affects earlier steps and the episode\'s return; "advantage", that row\'s '
+        "final score, also in groups without contrast",
+    )]  # fmt: skip
 
 
 class WorthOptions(TypedDict, total=False):
     """Worth of an episode."""
 
-    outcome: Annotated[
-        Literal["return", "won"],
-        option("return", 'worth of an episode: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
-    ]
+    outcome: Annotated[Literal["return", "won"], option(
+        "return", 'worth of an episode: "return", the undiscounted sum of its rewards, or "won", 0 or 1',
+    )]  # fmt: skip
 
 
 class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
@@ -101,33 +96,22 @@ class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
 class EpisodeOptions(OutcomeOptions, total=False):
     """Comparison of episodes."""
 
-    over: Annotated[
-        Literal["trajectories", "steps"],
-        option(
-            "trajectories",
-            'rows of episode-level statistics: one per trajectory ("trajectories", papers) or all '
-            '"steps" (authors\' code: a trajectory counts as often as it has steps)',
-            authors="steps",
-        ),
-    ]
-    singleton: Annotated[
-        Literal["zero", "raw"],
-        option("zero", 'episode-level score of a group of one: "zero", or its "raw" value', authors="raw"),
-    ]
+    over: Annotated[Literal["trajectories", "steps"], option(
+        "trajectories", 'rows of episode-level statistics: one per trajectory ("trajectories", papers) or all "steps" '
+        "(authors' code: a trajectory counts as often as it has steps)", authors="steps",
+    )]  # fmt: skip
+    singleton: Annotated[Literal["zero", "raw"], option(
+        "zero", 'episode-level score of a group of one: "zero", or its "raw" value', authors="raw",
+    )]  # fmt: skip
 
 
 class StatisticsOptions(EpisodeOptions, total=False):
     """Options of every group-relative method."""
 
-    std: Annotated[
-        Literal["group", "batch", "none", "mean"],
-        option(
-            "group",
-            'divide by the standard deviation of the "group", of the whole "batch" (of the values of '
-            'all groups minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes '
-            "from 0 to 1",
-        ),
-    ]
+    std: Annotated[Literal["group", "batch", "none", "mean"], option(
+        "group", 'divide by the standard deviation of the "group", of the whole "batch" (of the values of all groups '
+        'minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes from 0 to 1',
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 

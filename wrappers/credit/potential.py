@@ -47,37 +47,24 @@ _NEAREST_TO_1 = 0.999
 class ValueOptions(OutcomeOptions, total=False):
     """Estimation of state values."""
 
-    value: Annotated[
-        Literal["mc", "bellman", "distance"],
-        option(
-            "mc",
-            'estimate of V(s): "mc", the mean discounted return of its visits; "bellman", the fixed '
-            'point of V(s) = mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d '
-            "- 1), d the fewest observed steps to success, 0 without a path. The last two estimate a "
-            "truncated episode's last state, the first counts it as 0",
-        ),
-    ]
+    value: Annotated[Literal["mc", "bellman", "distance"], option(
+        "mc", 'estimate of V(s): "mc", the mean discounted return of its visits; "bellman", the fixed point of V(s) = '
+        'mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d - 1), d the fewest observed steps '
+        "to success, 0 without a path. The last two estimate a truncated episode's last state, the first counts it as "
+        "0",
+    )]  # fmt: skip
     gamma: Annotated[float, option(0.95, 'discount of the values, above 0; at most .999 for "bellman"', low=0, high=1)]
-    rewards: Annotated[
-        Literal["end", "steps"],
-        option(
-            "end",
-            'rewards that make the returns: the outcome of the episode at its "end", or those of its '
-            '"steps"; "distance" uses success alone',
-        ),
-    ]
-    reward_on: Annotated[
-        Literal["step", "state"],
-        option(
-            "step",
-            'an episode\'s final reward is that of its last "step", or the value of the "state" it '
-            "ends in, 0 for a lost episode (values are then discounted by one more step)",
-        ),
-    ]
-    visits: Annotated[
-        Literal["every", "first"],
-        option("every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action'),
-    ]
+    rewards: Annotated[Literal["end", "steps"], option(
+        "end", 'rewards that make the returns: the outcome of the episode at its "end", or those of its "steps"; '
+        '"distance" uses success alone',
+    )]  # fmt: skip
+    reward_on: Annotated[Literal["step", "state"], option(
+        "step", 'an episode\'s final reward is that of its last "step", or the value of the "state" it ends in, 0 for '
+        "a lost episode (values are then discounted by one more step)",
+    )]  # fmt: skip
+    visits: Annotated[Literal["every", "first"], option(
+        "every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action',
+    )]  # fmt: skip
     discounted: Annotated[bool, option(False, "the gain is r + gamma V(s') - V(s), not r + V(s') - V(s)")]
     prior: Annotated[float, option(0.0, "number of visits with the group's mean outcome mixed into every V", low=0)]
 
@@ -191,39 +178,28 @@ def _fixed_point(graph: StateGraph, earned: Floats, leads_on: Bools, counted: Bo
 class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
     """Options of `potential`; std, ddof and eps apply to all levels."""
 
-    measure: Annotated[
-        Literal["gain", "action"],
-        option("gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state'),
-    ]
+    measure: Annotated[Literal["gain", "action"], option(
+        "gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state',
+    )]  # fmt: skip
     lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory, as in GAE", low=0, high=1)]
     kappa: Annotated[float, option(0.0, "number of visits with the state's mean mixed into every action's mean", low=0)]
-    contrast: Annotated[
-        Literal["state", "task", "both", "none"],
-        option(
-            "state",
-            'a step is compared with: the steps out of its "state", those of its "task", the sum of '
-            '"both", or "none": not centred, divided by the deviation over the task',
-        ),
-    ]
-    gate: Annotated[
-        Literal["none", "success", "variance", "successors"],
-        option(
-            "none",
-            'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", '
-            "tanh(n / tau) B / (B + W + eps) at a state of n visits, B and W the variances of the "
-            'steps\' worth between and within actions; or "successors", 1 in states left to several '
-            "states, else 0",
-        ),
-    ]
+    contrast: Annotated[Literal["state", "task", "both", "none"], option(
+        "state", 'a step is compared with: the steps out of its "state", those of its "task", the sum of "both", or '
+        '"none": not centred, divided by the deviation over the task',
+    )]  # fmt: skip
+    gate: Annotated[Literal["none", "success", "variance", "successors"], option(
+        "none", 'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", tanh(n / '
+        "tau) B / (B + W + eps) at a state of n visits, B and W the variances of the steps' worth between and within "
+        'actions; or "successors", 1 in states left to several states, else 0',
+    )]  # fmt: skip
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
     tau: Annotated[float, option(4.0, 'number of visits that opens the gate "variance"', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
-    episode: Annotated[
-        Literal["everywhere", "elsewhere"],
-        option("everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate'),
-    ]
+    episode: Annotated[Literal["everywhere", "elsewhere"], option(
+        "everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate',
+    )]  # fmt: skip
 
 
 _PAPER: PotentialOptions = {"outcome": "won"}

@@ -29,35 +29,23 @@ from wrappers.credit.token_gae import whiten
 class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
     """Options of `prime`; invalid steps are penalised in the outcome, not in the process rewards."""
 
-    per: Annotated[
-        Literal["token", "step"],
-        option("token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply'),
-    ]
+    per: Annotated[Literal["token", "step"], option(
+        "token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply',
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, "discount per token or step of the process rewards", low=0, high=1)]
-    whiten: Annotated[
-        bool,
-        option(False, "bring the result to mean 0 and variance 1 over the reply tokens of the batch", authors=True),
-    ]
+    whiten: Annotated[bool, option(
+        False, "bring the result to mean 0 and variance 1 over the reply tokens of the batch", authors=True,
+    )]  # fmt: skip
     alpha: Annotated[float, option(1.0, "weight of the process rewards", authors=5.0)]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the outcome", authors=5.0)]
-    baseline: Annotated[
-        Literal["others", "scaled"],
-        option(
-            "others",
-            'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by '
-            "G/(G-1) (authors' code; the same for responses of one token)",
-            authors="scaled",
-        ),
-    ]
-    score_norm: Annotated[
-        Literal["none", "group"],
-        option(
-            "none",
-            "process rewards are first divided by the largest magnitude of their remaining sums in "
-            'the "group" (authors\' code, there over all groups of a rank)',
-            authors="group",
-        ),
-    ]
+    baseline: Annotated[Literal["others", "scaled"], option(
+        "others", 'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by G/(G-1) '
+        "(authors' code; the same for responses of one token)", authors="scaled",
+    )]  # fmt: skip
+    score_norm: Annotated[Literal["none", "group"], option(
+        "none", 'process rewards are first divided by the largest magnitude of their remaining sums in the "group" '
+        "(authors' code, there over all groups of a rank)", authors="group",
+    )]  # fmt: skip
     lose_last: Annotated[
         bool, option(False, "the last token of a trajectory has process reward 0 (authors' code)", authors=True)
     ]

@@ -27,49 +27,28 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
 
     alpha: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
-    compare: Annotated[
-        Literal["group", "first", "state"],
-        option(
-            "group",
-            'a step is compared with: all scored steps of its "group"; the "first" scored step of '
-            "each trajectory of the group (authors' code); or the scored steps of the group from the "
-            'same "state", the only valid choice for levels',
-            authors="first",
-        ),
-    ]
-    horizon: Annotated[
-        Literal["step", "to_go"],
-        option(
-            "step",
-            'compared quantity: the score of the "step", or the discounted sum of its and all later scores ("to_go")',
-        ),
-    ]
+    compare: Annotated[Literal["group", "first", "state"], option(
+        "group", 'a step is compared with: all scored steps of its "group"; the "first" scored step of each '
+        'trajectory of the group (authors\' code); or the scored steps of the group from the same "state", the only '
+        "valid choice for levels", authors="first",
+    )]  # fmt: skip
+    horizon: Annotated[Literal["step", "to_go"], option(
+        "step", 'compared quantity: the score of the "step", or the discounted sum of its and all later scores '
+        '("to_go")',
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, 'discount per step of "to_go"; do not discount log-ratios', low=0, high=1)]
-    relative: Annotated[
-        Literal["grpo", "rloo"],
-        option(
-            "grpo",
-            'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, '
-            "ddof and eps have no effect)",
-            authors="rloo",
-        ),
-    ]
-    score_norm: Annotated[
-        Literal["none", "group"],
-        option(
-            "none",
-            'scores are first divided by the largest magnitude of the "group" (authors\' code, there '
-            "over all groups of a rank)",
-            authors="group",
-        ),
-    ]
-    penalised: Annotated[
-        Literal["both", "episode"],
-        option(
-            "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level '
-"alone (authors' code)", authors="episode"
-        ),
-    ]  # fmt: skip
+    relative: Annotated[Literal["grpo", "rloo"], option(
+        "grpo", 'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, ddof and '
+        "eps have no effect)", authors="rloo",
+    )]  # fmt: skip
+    score_norm: Annotated[Literal["none", "group"], option(
+        "none", 'scores are first divided by the largest magnitude of the "group" (authors\' code, there over all '
+        "groups of a rank)", authors="group",
+    )]  # fmt: skip
+    penalised: Annotated[Literal["both", "episode"], option(
+        "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level alone '
+        "(authors' code)", authors="episode",
+    )]  # fmt: skip
 
 
 #: Of this form iStar's is the only release: the authors are iStar's.

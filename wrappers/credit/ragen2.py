@@ -28,10 +28,9 @@ class RAGEN2Options(StatisticsOptions, total=False):
 
     top_p: Annotated[float, option(0.9, "share of the summed spread that the kept groups hold", above=0, high=1)]
     margin: Annotated[float, option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0)]
-    spread: Annotated[
-        Literal["std", "variance"],
-        option("std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"'),
-    ]
+    spread: Annotated[Literal["std", "variance"], option(
+        "std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"',
+    )]  # fmt: skip
 
 
 @credit(RAGEN2Options, paper={})

@@ -24,14 +24,10 @@ from wrappers.credit.wrapper import CreditWrapper
 class WhiteningOptions(OutcomeOptions, total=False):
     """Options of both forms."""
 
-    weights: Annotated[
-        Floats | None,
-        option(
-            None,
-            "float64 (N,), whole numbers: counts of a row in the statistics, such as the tokens of "
-            "its reply (the originals whiten over tokens: long replies weigh more); None: 1",
-        ),
-    ]
+    weights: Annotated[Floats | None, option(
+        None, "float64 (N,), whole numbers: counts of a row in the statistics, such as the tokens of its reply (the "
+        "originals whiten over tokens: long replies weigh more); None: 1",
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population variance")]
     eps: Annotated[float, option(1e-8, "added to the variance", low=0)]
 
@@ -39,25 +35,16 @@ class WhiteningOptions(OutcomeOptions, total=False):
 class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
     """Options of `reinforce_plus_plus`."""
 
-    score: Annotated[
-        Literal["to_go", "episode"],
-        option(
-            "to_go",
-            'worth of a step: "to_go", the discounted rewards from it on (paper; an outcome "won" is '
-            '1 in the last step of a success), or "episode", the whole undiscounted episode (authors\' '
-            "code: every step is a sequence)",
-            authors="episode",
-        ),
-    ]
+    score: Annotated[Literal["to_go", "episode"], option(
+        "to_go", 'worth of a step: "to_go", the discounted rewards from it on (paper; an outcome "won" is 1 in the '
+        'last step of a success), or "episode", the whole undiscounted episode (authors\' code: every step is a '
+        "sequence)", authors="episode",
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, 'discount per step of "to_go"', low=0, high=1)]
-    kl: Annotated[
-        Floats | None,
-        option(
-            None,
-            "float64 (N,), weighted penalty of each row for its divergence from the reference policy; "
-            'None for none; "to_go" also subtracts it from earlier steps, "episode" from its row only',
-        ),
-    ]
+    kl: Annotated[Floats | None, option(
+        None, "float64 (N,), weighted penalty of each row for its divergence from the reference policy; None for "
+        'none; "to_go" also subtracts it from earlier steps, "episode" from its row only',
+    )]  # fmt: skip
 
 
 class ReinforcePlusPlusBaselineOptions(WhiteningOptions, EpisodeOptions, total=False):

@@ -30,51 +30,32 @@ _SWEEPS = 1000
 class ReleaseOptions(TypedDict, total=False):
     """Options of `rewardflow` that are not in the paper."""
 
-    values: Annotated[
-        Literal["distance", "propagated"],
-        option(
-            "distance",
-            'of states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead (authors\' code)',
-            authors="propagated",
-        ),
-    ]
-    lookup: Annotated[
-        Literal["latent", "shown"],
-        option(
-            "latent",
-            'state used for values and comparison in a bypassed graph: the "latent" state of a row, '
-            'or the state "shown" (the authors\' ALFWorld manager: a noise text has value 0, and '
-            "the step out of it regains the value)",
-        ),
-    ]
-    lose_last: Annotated[
-        bool,
-        option(
-            False,
-            "omit the last transition of the longest trajectories of the batch, as the authors' code "
-            "does; these steps keep the environment's reward",
-        ),
-    ]
+    values: Annotated[Literal["distance", "propagated"], option(
+        "distance", 'of states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead '
+        "(authors' code)", authors="propagated",
+    )]  # fmt: skip
+    lookup: Annotated[Literal["latent", "shown"], option(
+        "latent", 'state used for values and comparison in a bypassed graph: the "latent" state of a row, or the '
+        'state "shown" (the authors\' ALFWorld manager: a noise text has value 0, and the step out of it regains the '
+        "value)",
+    )]  # fmt: skip
+    lose_last: Annotated[bool, option(
+        False, "omit the last transition of the longest trajectories of the batch, as the authors' code does; these "
+        "steps keep the environment's reward",
+    )]  # fmt: skip
 
 
 class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=False):
     """Options of `rewardflow`; std, ddof and eps apply to both levels."""
 
     gamma: Annotated[float, option(0.9, "share of the value kept per step of distance, above 0", low=0, high=1)]
-    aggregate: Annotated[
-        Aggregate,
-        option(
-            "min",
-            'distance to the nearest success node, or the "mean" over the reachable ones of the '
-            'group; only for values by "distance"',
-        ),
-    ]
-    shaping_gamma: Annotated[
-        float,
-        option(
-            1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based", low=0, high=1
-        ),
-    ]
+    aggregate: Annotated[Aggregate, option(
+        "min", 'distance to the nearest success node, or the "mean" over the reachable ones of the group; only for '
+        'values by "distance"',
+    )]  # fmt: skip
+    shaping_gamma: Annotated[float, option(
+        1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based", low=0, high=1,
+    )]  # fmt: skip
     alpha_action: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
 

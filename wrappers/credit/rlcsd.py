@@ -34,10 +34,9 @@ class RLCSDOptions(FadeOptions, total=False):
     eta: Annotated[float, option(1.0, "weight of the chosen tokens' mean", low=0)]
     low: Annotated[float, option(-2.0, "least R", high=0)]
     high: Annotated[float, option(2.0, "largest R", low=0)]
-    means: Annotated[
-        Literal["batch", "reply"],
-        option("batch", 'both means are over the "batch", or each "reply", where A = 0 counts as A > 0 (prime-rl)'),
-    ]
+    means: Annotated[Literal["batch", "reply"], option(
+        "batch", 'both means are over the "batch", or each "reply", where A = 0 counts as A > 0 (prime-rl)',
+    )]  # fmt: skip
 
 
 #: "soft" keeps how strong the evidence is: R is nearly linear in contrasts below 1.

@@ -24,18 +24,13 @@ from wrappers.credit.wrapper import CreditWrapper
 class SALTOptions(StatisticsOptions, total=False):
     """Options of `salt`."""
 
-    relative: Annotated[
-        Literal["grpo", "rloo"],
-        option(
-            "grpo",
-            'an episode is compared with the mean of its whole group ("grpo"), or of the others '
-            '("rloo": no division; std, ddof and eps have no effect)',
-        ),
-    ]
-    unit: Annotated[
-        Literal["trajectory", "visit"],
-        option("trajectory", 'members of a mean: every "trajectory" that took the edge once, or every "visit"'),
-    ]
+    relative: Annotated[Literal["grpo", "rloo"], option(
+        "grpo", 'an episode is compared with the mean of its whole group ("grpo"), or of the others ("rloo": no '
+        "division; std, ddof and eps have no effect)",
+    )]  # fmt: skip
+    unit: Annotated[Literal["trajectory", "visit"], option(
+        "trajectory", 'members of a mean: every "trajectory" that took the edge once, or every "visit"',
+    )]  # fmt: skip
 
 
 @credit(SALTOptions, paper={"outcome": "won"})

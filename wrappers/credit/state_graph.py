@@ -27,26 +27,17 @@ NO_CHANGE_ACTIONS = ("look", "inventory", "examine")
 class PruningOptions(TypedDict, total=False):
     """Treatment of rows that did not change the state."""
 
-    invalid: Annotated[
-        Invalid,
-        option(
-            "bypass",
-            'rows that did not change the state: "bypass", not in the graph and in no group; "self_loop", a '
-            'transition from the state to itself; or "keep", every row as recorded',
-            authors="keep",
-        ),
-    ]
+    invalid: Annotated[Invalid, option(
+        "bypass", 'rows that did not change the state: "bypass", not in the graph and in no group; "self_loop", a '
+        'transition from the state to itself; or "keep", every row as recorded', authors="keep",
+    )]  # fmt: skip
     no_change_actions: Annotated[
         tuple[str, ...], option(NO_CHANGE_ACTIONS, 'first words of actions that only look; not for "keep"')
     ]
-    noise_states: Annotated[
-        tuple[str, ...],
-        option(
-            (),
-            'texts that are answers, not states, such as ("Nothing happens.",): rows that lead to one '
-            'changed nothing; not for "keep"',
-        ),
-    ]
+    noise_states: Annotated[tuple[str, ...], option(
+        (), 'texts that are answers, not states, such as ("Nothing happens.",): rows that lead to one changed '
+        'nothing; not for "keep"',
+    )]  # fmt: skip
 
 
 class Transitions(NamedTuple):
@@ -119,14 +110,10 @@ class GraphOptions(PruningOptions, total=False):
     """Options of all graph methods."""
 
     success_value: Annotated[float, option(1.0, "value at success, for values by distance")]
-    unreachable: Annotated[
-        Unreachable,
-        option(
-            "infinite",
-            'distance of a state without a path to success: "infinite" (value 0), or one more than '
-            "the largest of its group",
-        ),
-    ]
+    unreachable: Annotated[Unreachable, option(
+        "infinite", 'distance of a state without a path to success: "infinite" (value 0), or one more than the '
+        "largest of its group",
+    )]  # fmt: skip
     unit: Annotated[
         Unit, option("visit", 'members of a comparison at a state: every "visit", or every distinct "edge" once')
     ]

@@ -25,31 +25,19 @@ from wrappers.credit.wrapper import CreditWrapper
 class TreeGRPOOptions(OutcomeOptions, total=False):
     """Options of `tree_grpo`."""
 
-    compare: Annotated[
-        Literal["sum", "nested", "parent", "treerl"],
-        option(
-            "sum",
-            'episodes are compared with: "sum", those of the tree plus those of the group (paper); '
-            '"nested", scores against the group are standardised again inside the tree (authors\' '
-            'code); "parent", the mean of the episodes through a step minus that before its fork, '
-            'over the root of their number (authors\' code for TreeRL); "treerl", the same plus the '
-            "gain over the mean of the group (TreeRL's paper)",
-            authors="nested",
-        ),
-    ]
-    shared: Annotated[
-        Literal["mean", "sum"],
-        option(
-            "mean",
-            'a step of several episodes gets their "mean", or their "sum": it is trained once for '
-            "each (authors' code)",
-            authors="sum",
-        ),
-    ]
-    singleton: Annotated[
-        Literal["zero", "raw"],
-        option("zero", 'score of the only episode of a tree or group: "zero", or its "raw" value', authors="raw"),
-    ]
+    compare: Annotated[Literal["sum", "nested", "parent", "treerl"], option(
+        "sum", 'episodes are compared with: "sum", those of the tree plus those of the group (paper); "nested", '
+        'scores against the group are standardised again inside the tree (authors\' code); "parent", the mean of the '
+        "episodes through a step minus that before its fork, over the root of their number (authors' code for "
+        'TreeRL); "treerl", the same plus the gain over the mean of the group (TreeRL\'s paper)', authors="nested",
+    )]  # fmt: skip
+    shared: Annotated[Literal["mean", "sum"], option(
+        "mean", 'a step of several episodes gets their "mean", or their "sum": it is trained once for each (authors\' '
+        "code)", authors="sum",
+    )]  # fmt: skip
+    singleton: Annotated[Literal["zero", "raw"], option(
+        "zero", 'score of the only episode of a tree or group: "zero", or its "raw" value', authors="raw",
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 

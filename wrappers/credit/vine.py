@@ -28,26 +28,15 @@ class VineOptions(OutcomeOptions, total=False):
     """Options of `vine`."""
 
     gamma: Annotated[float, option(1.0, "discount of returns and values", low=0, high=1)]
-    pool: Annotated[
-        Literal["fork", "state"],
-        option(
-            "fork",
-            'continuations that estimate a state: those cut at this "fork" of the trajectory, or all '
-            'of the group from the same "state" (authors\' code, by equal prompts)',
-            authors="state",
-        ),
-    ]
-    gaps: Annotated[
-        Literal["segment", "backwards"],
-        option(
-            "segment",
-            'steps out of states without a value: "segment", they share the gain from the last state '
-            "with a value to the next one, and those before the first such state are not scored; "
-            '"backwards", their value is their own return, so they score 0 and the step before them '
-            "gets the gain (authors' code)",
-            authors="backwards",
-        ),
-    ]
+    pool: Annotated[Literal["fork", "state"], option(
+        "fork", 'continuations that estimate a state: those cut at this "fork" of the trajectory, or all of the group '
+        'from the same "state" (authors\' code, by equal prompts)', authors="state",
+    )]  # fmt: skip
+    gaps: Annotated[Literal["segment", "backwards"], option(
+        "segment", 'steps out of states without a value: "segment", they share the gain from the last state with a '
+        'value to the next one, and those before the first such state are not scored; "backwards", their value is '
+        "their own return, so they score 0 and the step before them gets the gain (authors' code)", authors="backwards",
+    )]  # fmt: skip
     whiten: Annotated[
         bool, option(False, "bring all scores of the batch to mean 0 and variance 1 (authors' code)", authors=True)
     ]
