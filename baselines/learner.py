@@ -165,7 +165,7 @@ class Learner:
                 cut_off(table) if advantages.ndim == 1 else cut_off(table)[:, None], np.nan, advantages
             )
         credited = time.perf_counter()
-        informed: Any = getattr(self.scorer, "informed", None) if config.distillation.weight else None
+        informed: Any = getattr(self.scorer, "informed", None) if config.loss.distillation.weight else None
         batch = make_batch(
             table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero,
             informed=() if informed is None else informed(table),

@@ -235,7 +235,7 @@ def update(
     if batch.informed and teacher is None:
         raise ValueError("rows with an informed prompt need the teacher that reads it")
     limits = Limits.of(policy, config.memory, batch.prompts, batch.replies)
-    if batch.informed and not config.distillation.sampled:  # distributions are those of rectangles
+    if batch.informed and not config.loss.distillation.sampled:  # distributions are those of rectangles
         limits = dataclasses.replace(limits, packed=False, share_prefixes=False)
     longest = max((len(p) + len(r) for p, r in zip(batch.prompts, batch.replies, strict=True)), default=0)
     try:
@@ -389,7 +389,7 @@ def _backward(
     """
     terms = config.loss
     taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
-    whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
+    whole = {"distributions": True} if len(taught) and not config.loss.distillation.sampled else {}
     given = limits.scoring | ({"allowed": part.allowed} if part.allowed else {}) | whole
     scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given)
     logprobs, weight = scores.logprobs, part.weight[:, None]
@@ -412,7 +412,7 @@ def _backward(
     apart = torch.zeros_like(policy_loss)
     if lesson is not None and len(taught):
         apart = _distillation(lesson[0], part, taught, scores, config, limits) / lesson[1]
-        loss = loss + config.distillation.weight * apart
+        loss = loss + config.loss.distillation.weight * apart
     if torch.is_grad_enabled():
         loss.backward()
     with torch.no_grad():
@@ -433,7 +433,7 @@ def _distillation(
         [column[row] for row in taught] if column else [] for column in (part.informed, part.replies, part.allowed)
     )
     given: dict[str, Any] = limits.scoring | ({"allowed": allowed} if allowed else {})
-    given |= {} if config.distillation.sampled else {"distributions": True}
+    given |= {} if config.loss.distillation.sampled else {"distributions": True}
     with torch.no_grad():
         informed = teacher.score(prompts, replies, config.temperature, entropy=None, **given)
     # The places of the tokens are worked out on the host: after tensor[mask] it would wait for their number.
@@ -450,6 +450,6 @@ def _distillation(
         scores.logprobs[row, column],
         informed.logprobs[line, column],
         part.old_logprobs[row, column],
-        config.distillation,
+        config.loss.distillation,
     )
     return (part.weight[row] * losses).sum()

@@ -293,7 +293,7 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
     numbers = {
         name: value
         for name, value in numbers.items()
-        if not unused.get(name) and (config.distillation.weight or not name.startswith("distillation."))
+        if not unused.get(name) and (config.loss.distillation.weight or not name.startswith("distillation."))
     }
     tokenizer = getattr(policy, "tokenizer", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]

@@ -25,7 +25,9 @@ class _Change(NamedTuple):
 
 
 #: Values of settings that earlier records lack; they come first in a record.
-_ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
+_ADDED = by_name(
+    {"distillation": TrainerConfig().loss.distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}}
+)
 #: Changes of earlier records; `baselines.config.by_name` reads the flat names of version 0.2.
 _CHANGES = (
     _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both were defaults at the time

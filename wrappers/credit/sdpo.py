@@ -4,7 +4,7 @@
     w = min(pi / pi_old, 2)        D: see `baselines.distillation`, on the policy's likeliest tokens and a tail
 
 The divergence needs no advantage: groups of only lost episodes train too. This function gives the first term's
-advantages; the second is the trainer's, `TrainerConfig.distillation`, on the steps that the scorer has a context for.
+advantages; the second is the trainer's (`baselines.config.Distillation`), on the steps with a context.
 
 Source: 2601.20802 and its release, which leaves the first term out (grpo=0). See docs/credit/privileged.md.
 """
