@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from baselines.config import NAMES, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
+from baselines.config import NAMES, Distillation, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
 from tests.cases import cases
@@ -70,6 +70,18 @@ def test_a_field_of_another_type_is_named(name: str, value: object, expected: st
 def test_a_wrong_value_is_named(changes: dict[str, Any], words: str) -> None:
     for make in (TrainerConfig, partial(dataclasses.replace, TrainerConfig(groups=5))):
         refuses(ValueError, words, make, **changes)
+
+
+def test_distillation_is_a_part_of_the_loss_and_has_names_of_its_own() -> None:
+    one = TrainerConfig(loss=Loss(kl=0.5, distillation=Distillation(weight=2.0)))
+    for same in ({"distillation.weight": 2.0}, {"distillation": {"weight": 2.0}}, {"loss.distillation.weight": 2.0}):
+        assert TrainerConfig(**{"loss.kl": 0.5}, **same) == one
+    assert one.settings()["distillation.weight"] == 2.0
+    assert TrainerConfig(**one.settings()) == one
+    assert one.changed(loss={"kl": 0.0}).loss == Loss(kl=0.0, distillation=Distillation(weight=2.0))
+    assert one.changed(loss=Loss(kl=0.0)).loss.distillation == Distillation()
+    with pytest.raises(TypeError, match=r"TrainerConfig.distillation must be a Distillation, got 3"):
+        TrainerConfig(distillation=3)
 
 
 def test_settings_are_given_in_groups_or_flat() -> None:
