@@ -38,12 +38,15 @@ R = TypeVar("R")
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
-    """What the files of all studies hold; `created` is a time in UTC. A study adds `config` and what it found."""
+    """What the files of all studies hold. A study adds `config` and what it found.
+
+    `created` is a time in UTC, "" in old files of the head to head.
+    """
 
     version: int
-    created: str
+    created: str = ""
     machine: Machine
 
 
@@ -124,17 +127,23 @@ class Study(Generic[C, R, F]):
         return found
 
     def path(self, folder: Path, part: str) -> Path:
-        return folder / self.kept.format(_job(part).name)
+        return folder / self.kept.format(part_name(part))
 
     def do(self, config: C, folder: Path, part: str, progress: Progress, context: Any) -> None:
-        _keep(self.run(config, part, context, progress), self.path(folder, part))
+        self.keep(self.run(config, part, context, progress), folder, part)
+
+    def keep(self, record: R, folder: Path, part: str) -> None:
+        """Write a part's result, with which the part is finished."""
+        _keep(record, self.path(folder, part))
 
     def one(self, folder: Path, part: str) -> R:
         return json_files.load(self.record, self.path(folder, part))
 
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
+        return self.found(config, [self.one(folder, part) for part in self.parts(config)], context)
+
+    def found(self, config: C, records: list[R], context: Any) -> F:
         make: Any = self.results
-        records = [self.one(folder, part) for part in self.parts(config)]
         more = {fields(make)[-1].name: records} if self.summary is None else self.summary(config, records, context)
         found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
         return found
@@ -160,10 +169,7 @@ class Study(Generic[C, R, F]):
         return Page(**{**vars(page), "about": about})
 
     def show(self, found: F, folder: Path, console: Console) -> None:
-        page = self.shown(found)
-        print_page(page, console)
-        files = [folder / self.file, *write_page(page, folder)]
-        say(console, "\n".join(f"written: {path}" for path in files))
+        show_page(self.shown(found), folder, console, folder / self.file)
 
     def carry_out(self, config: C, folder: Path, processes: int | None = None, place: Path | None = None) -> None:
         """Run and print, as a command: an error ends it in a sentence."""
@@ -215,6 +221,13 @@ class Study(Generic[C, R, F]):
         return command
 
 
+def show_page(page: Page, folder: Path, console: Console, *written: Path) -> None:
+    """Print a page, write it into a folder, and say what has been written."""
+    print_page(page, console)
+    folder.mkdir(parents=True, exist_ok=True)
+    say(console, "\n".join(f"written: {path}" for path in (*written, *write_page(page, folder))))
+
+
 def _option(name: str, kind: Any, words: str, *spelled: str, **limits: Any) -> inspect.Parameter:
     annotation = Annotated[kind, typer.Option(*spelled, help=words, **limits)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -250,6 +263,11 @@ def work_off(
 def _say_done(done: int, count: int, what: str, folder: Path, console: Console) -> None:
     if done:
         say(console, f"continuing in {folder}: {done} of {count} {what}s are finished")
+
+
+def part_name(part: str) -> str:
+    """Return a part's name as its file has it."""
+    return _job(part).name
 
 
 def _job(part: str) -> Job:

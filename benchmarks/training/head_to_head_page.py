@@ -14,7 +14,7 @@ from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled
-from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page, written_tables
+from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
@@ -143,24 +143,18 @@ def page(study: Trainings) -> Page:
         found.append(Table("the search", heads, searched(study), words))
     return Page(
         config.name, _conditions(study), found if study.methods else found[3:], warnings=study.left_out(),
-        figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
+        figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))] * bool(study.methods),
         reported=evidence.reported(study),
     )  # fmt: skip
 
 
-def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
-    """Write a page of every study with final runs, `<out>/<name>/report.md` and `.html`, and return what was written.
+def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]:
+    """Write what studies with final runs found into a folder of Markdown pages, and return what was written.
 
-    With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one
-    of them instead, and pictures go to the folder images beside it.
+    A summary replaces the text between the marks of a study's name on one of the pages; pictures go to the folder
+    images beside the folder.
     """
     shown, written = [study for study in studies if study.methods], list[Path]()
-    if pages is None:
-        for study in shown:
-            (out / study.config.name).mkdir(parents=True, exist_ok=True)
-            written += write_page(page(study), out / study.config.name)
-        return written
-
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in shown:
         name, picture = study.config.name, f"head_to_head_{study.config.name}.png"

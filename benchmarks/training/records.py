@@ -24,7 +24,7 @@ from baselines.runs.config import Config
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
 from benchmarks.json_files import ResultsError
-from benchmarks.machine import Machine
+from benchmarks.study import Found
 from wrappers.credit.method import methods
 
 VERSION = 1
@@ -169,19 +169,20 @@ class StudyConfig:
     @property
     def name(self) -> str:
         """Environment, model where that is not the tiny one, and whether the data are those of others."""
-        return self.generated + ("" if self.learning.data is None else "-official")
+        row = settings_of(self.learning.env, self.learning.setup.options)
+        model, setup = Path(self.learning.model).name, self.learning.setup
+        kinds = (model, model != TINY), ("privileged", setup.clone_contexts), ("official", self.learning.data)
+        return "-".join([row.name, *(kind for kind, there in kinds if there)])
+
+    @property
+    def search_seeds(self) -> list[int]:
+        """Training seeds of the search; none where nothing is searched."""
+        return list(range(self.search_seed, self.search_seed + self.search_runs)) if self.settings else []
 
     @property
     def judged_points(self) -> int:
         """Last validations that a setting is chosen by: a third of them, and where it was tried once the last one."""
         return 1 if self.search_runs == 1 else max(1, (self.points + 1) // 3)
-
-    @property
-    def generated(self) -> str:
-        row = settings_of(self.learning.env, self.learning.setup.options)
-        model = Path(self.learning.model).name
-        name = row.name if model == TINY else f"{row.name}-{model}"
-        return name + ("-privileged" if self.learning.setup.clone_contexts else "")
 
 
 @dataclass(frozen=True)
@@ -234,11 +235,9 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Trainings:
+class Trainings(Found):
     """The whole file."""
 
-    version: int
-    machine: Machine
     config: StudyConfig
     records: list[Record]
 

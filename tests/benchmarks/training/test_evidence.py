@@ -45,7 +45,7 @@ def study(seeds, gap=32):
         ]  # fmt: skip
     chosen = [dataclasses.replace(record(method, 100, 0, 0.1, 0.5), stage="search", test={}) for method in PLAN.methods]
     config = dataclasses.replace(PLAN.config, settings=1)
-    return Trainings(1, describe_machine(), config, [*chosen, *records])
+    return Trainings(config, [*chosen, *records], version=1, machine=describe_machine())
 
 
 def one_sided(seeds):
@@ -152,7 +152,7 @@ def test_success_by_faults_counts_the_tasks_of_all_splits():
     test, hard = (dict.fromkeys(("greedy", "sampled"), won) for won in ("1110", "0000"))
     clone = dataclasses.replace(clone, test=hard, beside={"test_hard": hard})
     grpo = dataclasses.replace(grpo, setting=Setting.stated("grpo"), test=test, beside={"test_hard": hard})
-    made = Trainings(1, describe_machine(), plan.config, [clone, grpo])
+    made = Trainings(plan.config, [clone, grpo], version=1, machine=describe_machine())
     assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
     heads, _, first, second = evidence.by_faults(made).splitlines()[-4:]
     assert heads.startswith("| method | 1 (4 tasks) | ")
