@@ -25,7 +25,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import typer
 from rich.console import Console
 
-from benchmarks import json_files
+from benchmarks import json_files, options
 from benchmarks.console import explained, say, shown, telling
 from benchmarks.json_files import claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
@@ -204,7 +204,7 @@ class Study(Generic[C, R, F]):
         own = [
             each.replace(annotation=hints[name]) for name, each in inspect.signature(self.configure).parameters.items()
         ]
-        jobs = _option("jobs", int | None, "Processes of one thread each. Default: the number of cores.", min=1)
+        jobs = inspect.Parameter("jobs", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options.Jobs)
         words = (
             "Folder of the results; the same command in it continues. "
             f"Default: runs/{self.name}, or runs/{self.name}-quick."
@@ -221,11 +221,12 @@ class Study(Generic[C, R, F]):
         return command
 
 
-def show_page(page: Page, folder: Path, console: Console, *written: Path) -> None:
-    """Print a page, write it into a folder, and say what has been written."""
+def show_page(page: Page, folder: Path | None, console: Console, *written: Path) -> None:
+    """Print a page, write it into a folder, if one is given, and say what has been written."""
     print_page(page, console)
-    folder.mkdir(parents=True, exist_ok=True)
-    say(console, "\n".join(f"written: {path}" for path in (*written, *write_page(page, folder))))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        say(console, "\n".join(f"written: {path}" for path in (*written, *write_page(page, folder))))
 
 
 def _option(name: str, kind: Any, words: str, *spelled: str, **limits: Any) -> inspect.Parameter:

@@ -35,13 +35,14 @@ from baselines.runs.data_source import DataSource
 from baselines.runs.dose import Dose, decisions
 from baselines.runs.run import train_policy
 from baselines.runs.stack import CLONE, learned_policy, trainer_config
+from benchmarks import options
 from benchmarks.console import arguments, named, say
 from benchmarks.json_files import check_same, load
+from benchmarks.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.processes import Progress
 from benchmarks.study import Study, Tell, part_name, show_page
-from benchmarks.training import evidence, informed, learning, options, records
+from benchmarks.training import evidence, informed, learning, records
 from benchmarks.training.head_to_head_page import page, write_between_marks
-from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
 from benchmarks.training.run import STAGES, reporting, scores
 from wrappers.credit.method import methods as known_methods
@@ -156,9 +157,9 @@ def _clone(config: Config, folder: Path, seed: int, progress: Progress) -> Recor
     part = learning.clone_of(seed)
     # Without this seed: its first seed's clone is also drawn for the report.
     learning.STUDY.do(dataclasses.replace(config, seeds=[-1, seed]), folder, part, progress, folder)
-    played = learning.STUDY.one(folder, part).scores
+    played, policy = learning.STUDY.one(folder, part).scores, _policy(config, folder, seed)
     test, seconds = {each.mode: each.success for each in played}, played[0].seconds
-    beside = _beside(config, _policy(config, folder, seed), CLONE, seed) if config.setup.beside else {}
+    beside = {split: _played(config, policy, CLONE, seed, split) for split in config.setup.beside}
     return Record(CLONE, CLONE, seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
 
 
@@ -181,8 +182,9 @@ def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progre
     found.dose.update(dose.sums(found.iterations))
     if run.stage == FINAL:
         found.dose.update(named(decisions=decisions(shared, policy, seed)))
-        found.test.update(_played(shared, policy, run.method, seed))
-        found.beside.update(_beside(shared, policy, run.method, seed))
+        found.test.update(_played(shared, policy, run.method, seed, shared.setup.test))
+        for split in shared.setup.beside:
+            found.beside[split] = _played(shared, policy, run.method, seed, split)
     progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found
 
@@ -192,16 +194,10 @@ def _policy(config: Config, folder: Path, seed: int) -> HuggingFacePolicy:
     return learned_policy(folder / learning.clone_of(seed) / "model", config.model)
 
 
-def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "") -> dict[str, str]:
-    """Success on each test task, or task of another split, per mode."""
-    setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
-    config = dataclasses.replace(config, setup=setup)
+def _played(config: Config, policy: Policy, name: str, seed: int, split: str) -> dict[str, str]:
+    """Success on each task of a split, per mode."""
+    config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, test=split, beside=[]))
     return {each.mode: each.success for each in scores(config, policy, name, seed)[0]}
-
-
-def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
-    """The same on the splits beside the test split."""
-    return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
 
 
 def _record(run: Run, setting: Setting, rows: Sequence[Row]) -> Record:
@@ -299,17 +295,16 @@ def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float
 
 def plan_study(
     row: EnvSettings, model: str, methods: Sequence[str], seeds: Sequence[int], *, tokens: int | None = None,
-    settings: int | None = None, points: int | None = None, search_seed: int = 100, search_runs: int = 1,
-    draw_seed: int = 0, quick: bool = False, beside: Sequence[str] = (), changes: Mapping[str, int] | None = None,
-    options: Mapping[str, Any] | None = None, contexts: Mapping[str, float] | None = None,
+    settings: int | None = None, points: int | None = None, quick: bool = False, beside: Sequence[str] = (),
+    changes: Mapping[str, int] | None = None, options: Mapping[str, Any] | None = None,
+    contexts: Mapping[str, float] | None = None, **search: int,
 ) -> Plan:  # fmt: skip
     """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
     `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the
-    environment, tasks are generated in any case. `contexts` are what the clones learn to read.
+    environment, tasks are generated in any case. `contexts` are what the clones learn to read. `search` are the fields
+    of `StudyConfig` about seeds.
     """
-    if settings != 0 and (both := sorted({*range(search_seed, search_seed + search_runs)} & {*seeds})):
-        raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")
     row = row if row.with_options is None else row.with_options(row, options or {})
     played = row.played_by(model)
     few: dict[str, int] = {"groups": 2, "group_size": 4, "clone_epochs": 1, "training_tasks": 64, "eval_tasks": 8,
@@ -326,12 +321,12 @@ def plan_study(
         token_budget=tokens or (_QUICK_BUDGET if quick else played.token_budget),
         points=points or (2 if quick else _POINTS),
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
-        search_seed=search_seed,
-        draw_seed=draw_seed,
-        search_runs=search_runs,
         search=row.search,
         rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
+        **search,
     )
+    if both := {*config.search_seeds} & {*seeds}:
+        raise typer.BadParameter(f"{min(both)} is a seed of the final runs too", param_hint="--search-seed")
     plan = Plan(config, list(methods), list(seeds), source)
     try:
         for method in plan.methods:
@@ -393,7 +388,7 @@ def head_to_head(
     with options.finished_runs_kept(quick):
         if rebuilt:
             options.nothing_trained(quick, methods, seeds, tokens, settings, beside, jobs, option, until)
-            studies = records.load_folders(rebuilt)
+            studies = records.load_folders(*rebuilt)
         else:
             plan = plan_study(
                 settings_of(known_env(env)), check_model(model),
@@ -406,7 +401,7 @@ def head_to_head(
             run = functools.partial(run_study, out=place, processes=options.processes(jobs, quick), console=console)
             studies = [run(plan) if until is None else run_until_settled(plan, run, hours, console)]
         for study in studies:
-            show_page(page(study), place / study.config.name, console)
+            show_page(page(study), None if pages or not study.methods else place / study.config.name, console)
             for words in study.left_out():
                 say(console, words, "yellow")
         for path in write_between_marks(studies, pages) if pages else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,21 @@ MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
-#: Columns of the dose of credit, see `baselines.runs.dose`.
-DOSE = ("effective steps", "optimiser steps", "sum of |A|", "credit 0 %", "decisions %")
 OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
-PARTS = (*STAGES, "scorer")
-COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *DOSE)
+#: Columns of costs: a run's number, None where it was not recorded, and what it is multiplied by.
+COSTS: dict[str, tuple[Callable[[Record], float | None], int]] = {
+    "iterations": (lambda run: run.iterations, 1),
+    "tokens": (lambda run: run.tokens, 1),
+    "processor s": (lambda run: run.processor_seconds, 1),
+    **{f"{part} %": (lambda run, part=part: run.shares.get(part), 100) for part in (*STAGES, "scorer")},
+    "effective steps": (lambda run: run.dose.get("samples"), 1),
+    "optimiser steps": (lambda run: run.dose.get("updates"), 1),
+    "sum of |A|": (lambda run: run.dose.get("credit"), 1),
+    "credit 0 %": (lambda run: run.dose.get("silent"), 100),
+    "decisions %": (lambda run: run.dose.get("decisions"), 100),
+}
 COST_CAPTION = (
     "Means over seeds. Tokens: all reply tokens of a run's rollouts, including continuations and replaced groups; a "
     "run ends with the iteration that reaches the budget. Processor seconds: training, without cloning and validation. "
@@ -81,33 +89,10 @@ def difference(records: Sequence[Record], others: Sequence[Record], mode: str) -
     return points(paired_difference(*zip(*one, strict=True))) if one else NONE
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def costs(study: Trainings) -> list[list[str]]:
-    """Return the cells of all methods, in the order of `COSTS`."""
-    lines = []
-    for method, records in list(by_success(study).items())[1:]:
-        shares = [
-            f"{100 * _mean([record.shares[part] for record in records]):.0f}" if part in records[0].shares else NONE
-            for part in PARTS
-        ]
-        spent = [
-            f"{_mean([getattr(record, name) for record in records]):,.0f}"
-            for name in ("iterations", "tokens", "processor_seconds")
-        ]
-        lines.append([method, *spent, *shares, *dose_cells([record.dose for record in records])])
-    return lines
-
-
-def dose_cells(doses: Sequence[dict[str, float]]) -> list[str]:
-    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run has no record."""
-    shown = []
-    for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
-        known = [dose[name] for dose in doses if name in dose]
-        shown.append(f"{scale * np.mean(known):,.0f}" if known and len(known) == len(doses) else NONE)
-    return shown
+def cost_cells(runs: Sequence[Record]) -> list[str]:
+    """Return the means of one method's runs, in the order of `COSTS`."""
+    numbers = [([value(run) for run in runs], scale) for value, scale in COSTS.values()]
+    return [NONE if None in found else f"{scale * np.mean(found):,.0f}" for found, scale in numbers]
 
 
 def searched(study: Trainings) -> list[Sequence[Cell] | None]:
@@ -117,7 +102,7 @@ def searched(study: Trainings) -> list[Sequence[Cell] | None]:
         records = study.of(method, SEARCH)
         chosen = choose(records, study.config.judged_points)
         for setting, runs in by_setting(records):
-            won = [f"{100 * _mean([getattr(run.curve[-1], mode) for run in runs]):.1f}" for mode in MODES]
+            won = [f"{100 * np.mean([getattr(run.curve[-1], mode) for run in runs]):.1f}" for mode in MODES]
             rows.append((method, [method, setting.label, *won, "yes" if setting == chosen else ""]))
     return ruled(rows)
 
@@ -127,6 +112,7 @@ def page(study: Trainings) -> Page:
     config, learning = study.config, study.config.learning
     if learning.setup.clone_contexts:
         return informed.page(study)
+    costs = [[method, *cost_cells(runs)] for method, runs in by_success(study).items() if method != CLONE]
     found = [
         Table(
             f"{config.name}: {config.token_budget:,} reply tokens each", OUTCOMES, outcomes(study),
@@ -135,7 +121,7 @@ def page(study: Trainings) -> Page:
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
         Table("verdicts against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
-        Table("cost and dose", COSTS, costs(study), COST_CAPTION),
+        Table("cost and dose", ("method", *COSTS), costs, COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
         heads = ("method", "setting", "sampled %", "greedy %", "chosen")
@@ -143,7 +129,7 @@ def page(study: Trainings) -> Page:
         found.append(Table("the search", heads, searched(study), words))
     return Page(
         config.name, _conditions(study), found if study.methods else found[3:], warnings=study.left_out(),
-        figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))] * bool(study.methods),
+        figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
         reported=evidence.reported(study),
     )  # fmt: skip
 

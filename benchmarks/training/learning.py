@@ -159,10 +159,8 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
     kind, seed = parts(config)[part]
     place = STUDY.path(folder, part).parent
     place.mkdir(parents=True, exist_ok=True)
-    if kind == REFERENCES:
-        return _references(config, progress)
-    if kind == CLONE:
-        return _clone(config, place, seed, progress)
+    if kind in (CLONE, REFERENCES):
+        return _clone(config, place, seed, progress) if kind == CLONE else _references(config, progress)
     return _method(config, folder, place, kind, seed, progress)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,8 +161,8 @@ class StudyConfig:
     token_budget: int
     points: int
     settings: int
-    search_seed: int
-    draw_seed: int
+    search_seed: int = 100
+    draw_seed: int = 0
     search_runs: int = 1
     search: Search = "space"
     rules: int = 1
@@ -265,13 +266,11 @@ class Trainings(Found):
     def left_out(self) -> list[str]:
         """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
         said = []
-        for record in self.records:
-            if record.stage == FINAL and record.setting != (chosen := self.chosen(record.method)):
+        for run in (record for record in self.records if record.stage == FINAL):
+            if run.setting != (chosen := self.chosen(run.method)):
                 why = "nothing was searched" if chosen is None else f"{chosen.label!r} was chosen"
-                with_setting = record.setting.label if record.setting else "no setting"
-                said.append(
-                    f"left out: {record.method} with seed {record.seed}, trained with {with_setting!r}, while {why}"
-                )
+                label = run.setting.label if run.setting else "no setting"
+                said.append(f"left out: {run.method} with seed {run.seed}, trained with {label!r}, while {why}")
         return said
 
 
@@ -300,10 +299,8 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
 
 def check(study: Trainings) -> None:
     """Check what types cannot say."""
-    labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise ResultsError(f"records: a run stands there twice: {twice}")
+    if twice := [key for key, count in Counter(map(_key, study.records)).items() if count > 1]:
+        raise ResultsError(f"records: a run stands there twice: {twice[0]}")
     tasks = study.config.learning.eval_tasks
     clones = {record.seed for record in study.records if record.stage == CLONE}
     for record in study.records:
@@ -351,18 +348,13 @@ def save(study: Trainings, path: Path) -> None:
     json_files.write_json(study, path)
 
 
-def load_folder(folder: Path) -> list[Trainings]:
-    """Read every study of a folder, `<folder>/*.json`, by name."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
-    return [load(path) for path in paths]
-
-
-def load_folders(folders: Iterable[Path]) -> list[Trainings]:
-    """Read every study of some folders; those of one name are put together."""
+def load_folders(*folders: Path) -> list[Trainings]:
+    """Read every study of some folders, `<folder>/*.json`, by name; those of one name are put together."""
     found: dict[str, Trainings] = {}
-    for study in (study for folder in folders for study in load_folder(folder)):
-        name = study.config.name
-        found[name] = merge(found[name], study) if name in found else study
+    for folder in folders:
+        if not (paths := sorted(folder.glob("*.json"))):
+            raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
+        for study in map(load, paths):
+            name = study.config.name
+            found[name] = merge(found[name], study) if name in found else study
     return list(found.values())

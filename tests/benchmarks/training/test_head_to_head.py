@@ -23,6 +23,7 @@ import typer
 from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
 from benchmarks.json_files import ResultsError
+from benchmarks.options import check_names, named_methods
 from benchmarks.report.markdown import replaced
 from benchmarks.training.head_to_head import (
     METHODS,
@@ -33,7 +34,6 @@ from benchmarks.training.head_to_head import (
     run_one,
 )
 from benchmarks.training.head_to_head_page import section
-from benchmarks.training.options import check_names, named_methods
 from benchmarks.training.records import (
     RATES,
     SPACE,
@@ -44,7 +44,7 @@ from benchmarks.training.records import (
     choose,
     draw,
     load,
-    load_folder,
+    load_folders,
     merge,
     save,
 )
@@ -182,7 +182,7 @@ def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path)
 
 
 def test_a_tie_falls_alike_whatever_the_order_of_the_records():
-    (study,) = [each for each in load_folder(RESULTS / "head-to-head") if each.config.name == "sokoban"]
+    (study,) = [each for each in load_folders(RESULTS / "head-to-head") if each.config.name == "sokoban"]
     searched = study.of("hgpo", "search")
     best = max(record.validated() for record in searched)
     tied = [record.setting.label for record in searched if record.validated() == best]
@@ -279,7 +279,7 @@ def test_more_settings_than_there_are_is_refused(tmp_path):
 
 
 def test_the_pages_hold_what_their_records_say():
-    studies = load_folder(RESULTS / "head-to-head")
+    studies = load_folders(RESULTS / "head-to-head")
     assert studies
     for study in studies:
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
