@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 from rich.console import Console
@@ -31,6 +31,9 @@ from benchmarks.json_files import claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, Work, run_jobs
 from benchmarks.report.page import Page, print_page, write_between, write_page
+
+if TYPE_CHECKING:
+    from baselines.runs.data_source import DataSource
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -76,6 +79,7 @@ class Study(Generic[C, R, F]):
         processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and it and
             `summary` get the folder in place of what was prepared; `needs` are parts that a part waits for.
         kept: where a part is kept, below the folder; "{}" stands for its name.
+        source: the tasks that are played, noted in the folder, see `baselines.runs.data_source`.
         published: whether the command writes a page of docs/results between the marks of the study's name.
     """
 
@@ -95,6 +99,7 @@ class Study(Generic[C, R, F]):
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
+    source: DataSource | None = None
     published: bool = False
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
@@ -105,6 +110,8 @@ class Study(Generic[C, R, F]):
         """
         console = console or Console(quiet=True)
         with claimed(folder, config):
+            if self.source is not None:
+                self.source.note(folder)
             parts = self.parts(config)
             if self.processes:
                 work = functools.partial(_part, self.run, config, folder, self.kept)

@@ -87,9 +87,9 @@ def learning(
 
 
 def _learn(config: Any, folder: Path, processes: int | None, source: Any) -> None:
-    from benchmarks.training.learning import on
+    from benchmarks.training.learning import STUDY
 
-    on(source).carry_out(config, folder, processes)
+    dataclasses.replace(STUDY, source=source).carry_out(config, folder, processes)
 
 
 def _check_envs(config: Any) -> None:

@@ -122,7 +122,7 @@ class Plan:
             results=Trainings, parts=lambda config: list(self.runs), needs=lambda config, name: self.needs(name),
             run=functools.partial(run_one, self), summary=lambda config, own, folder: {"records": self.gather(folder)},
             page=page, check=records.check, prepare=functools.partial(_prepare, self), processes=True,
-            kept=f"{RECORDS}/{{}}.json",
+            kept=f"{RECORDS}/{{}}.json", source=self.source,
         )  # fmt: skip
 
     def gather(self, folder: Path) -> list[Record]:
@@ -238,8 +238,6 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
 def _prepare(plan: Plan, config: StudyConfig, folder: Path, tell: Tell) -> Iterator[None]:
     """Take over the records of a study that began elsewhere, and write those that there are also when interrupted."""
     study, path = plan.study, folder.parent / f"{config.name}.json"
-    if plan.source is not None:
-        plan.source.note(folder)
     if path.is_file():
         _unpack(records.load(path), study, folder)
     # A clone is needed as long as a run begins with it, though its record may be there.

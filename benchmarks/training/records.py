@@ -24,6 +24,7 @@ from baselines.recipes.definition import Recipe
 from baselines.runs.config import Config
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
+from benchmarks.console import arguments
 from benchmarks.json_files import ResultsError
 from benchmarks.study import Found
 from wrappers.credit.method import methods
@@ -71,49 +72,38 @@ class Setting:
         >>> Setting.stated("grpo loss.old_logprobs=recompute memory.microbatch_tokens=700").training
         {'loss.old_logprobs': 'recompute', 'memory.microbatch_tokens': 700}
         """
-        name, *words = label.split(" ")
-        training: dict[str, float | int | str] = {}
-        for word in words:
-            field, _, value = word.partition("=")
-            (full,) = by_name({field: 0})
-            try:
-                training[field] = int(value) if value.isdigit() else float(value)
-            except ValueError:
-                if not isinstance(_DEFAULTS.get(full), str):
-                    raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
-                training[field] = value
+        method, *words = label.split(" ")
+        training = arguments(words, "--methods")
+        for name, value in training.items():
+            (full,) = by_name({name: 0})
             if full not in NAMES:
-                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
-        return cls(recipe(name).name, training)
+                raise ValueError(f"{label!r}: {name!r} is no number of TrainerConfig; {suggest(name, NAMES)}")
+            if not isinstance(value, int | float) and not isinstance(_DEFAULTS[full], str):
+                raise ValueError(f"{label!r}: expected name=number behind the recipe, got {name}={value}")
+        return cls(recipe(method).name, training)
 
 
-def space_of(method: str) -> dict[str, Sequence[Any]]:
-    """Return what is searched for a method besides the learning rate, without what its name says already.
+def space_of(method: str, rate: float = 1.0, search: Search = "space") -> dict[str, Sequence[Any]]:
+    """Return what is searched for a method, without what its name says already, and the multiples of a learning rate.
 
     >>> space_of("gigpo:gamma=0.9")
-    {}
-    >>> space_of("grpo:std=none")
-    {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
-    """
-    name, *given = method.split(":")
-    taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
-    return {option: values for option, values in SPACE.get(name, {}).items() if option not in taken}
-
-
-def size_of(method: str, search: Search = "space") -> int:
-    """Return how many settings a method has.
-
+    {'learning_rate': [0.5, 1.0, 2.0]}
+    >>> space_of("grpo:std=none", 0.5)
+    {'learning_rate': [0.25, 0.5, 1.0], 'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     >>> size_of("grpo"), size_of("grpo", "rates"), size_of("grpo:resample_rounds=0", "rates")
     (24, 6, 3)
     """
-    return math.prod(map(len, _dimensions(method, 1.0, search).values()))
+    name, *given = method.split(":")
+    taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
+    space = SPACE.get(name, {})
+    wanted = ({*space} if search == "space" else {"rollout.resample_rounds"}) - {*taken}
+    own = {option: values for option, values in space.items() if option in wanted}
+    return {"learning_rate": [rate * factor for factor in RATES], **own}
 
 
-def _dimensions(method: str, rate: float, search: Search) -> dict[str, Sequence[Any]]:
-    space = space_of(method)
-    if search == "rates":
-        space = {name: values for name, values in space.items() if name == "rollout.resample_rounds"}
-    return {"learning_rate": [rate * factor for factor in RATES], **space}
+def size_of(method: str, search: Search = "space") -> int:
+    """Return how many settings a method has."""
+    return math.prod(map(len, space_of(method, search=search).values()))
 
 
 def draw(method: str, count: int, rate: float, seed: int, search: Search = "space") -> list[Setting]:
@@ -125,13 +115,12 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
     """
-    dimensions = _dimensions(method, rate, search)
-    size = math.prod(map(len, dimensions.values()))
+    space, size = space_of(method, rate, search), size_of(method, search)
     if count > size:
         raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
     generator = np.random.default_rng([seed, *method.encode()])
     for _ in range(_DRAWS):
-        columns = {name: _column(values, count, generator) for name, values in dimensions.items()}
+        columns = {name: _column(values, count, generator) for name, values in space.items()}
         found = [_setting(method, {name: column[i] for name, column in columns.items()}) for i in range(count)]
         if len({setting.label for setting in found}) == count:
             return sorted(found, key=lambda setting: (setting.training["learning_rate"], setting.label))

@@ -25,6 +25,7 @@ from baselines.recipes import RECIPES
 from benchmarks.json_files import ResultsError
 from benchmarks.options import check_names, named_methods
 from benchmarks.report.markdown import replaced
+from benchmarks.study import part_name
 from benchmarks.training.head_to_head import (
     METHODS,
     Run,
@@ -104,6 +105,25 @@ def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
     result = run("--quick", "--tokens", 700, "--out", folder, status=2)
     assert "another configuration" in result
+
+
+def test_an_interrupted_study_writes_what_is_finished_and_keeps_the_run_that_was_stopped(study, tmp_path, monkeypatch):
+    clone, trained, begun = study.records[0], study.records[1], []
+
+    def train(config, run, setting, folder, progress):
+        (folder / part_name(run.name)).mkdir()
+        begun.append(run)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return dataclasses.replace(trained, setting=setting)
+
+    monkeypatch.setattr("benchmarks.training.head_to_head._clone", lambda *given: clone)
+    monkeypatch.setattr("benchmarks.training.head_to_head._train", train)
+    assert "the same command continues" in run("--quick", "--jobs", 1, "--out", tmp_path, status=130)
+    first, second = begun
+    assert load(tmp_path / "sokoban.json").records == [clone, dataclasses.replace(trained, setting=first.setting)]
+    folders = {path.name for path in (tmp_path / "sokoban").iterdir() if path.is_dir()}
+    assert folders == {"records", part_name(second.name)}
 
 
 def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
