@@ -27,17 +27,23 @@ _GREY = "#b4bac3"
 OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
+
+
+def _in(column: str, name: str) -> Callable[[Record], float | None]:
+    return lambda run: getattr(run, column).get(name)
+
+
 #: Columns of costs: a run's number, None where it was not recorded, and what it is multiplied by.
 COSTS: dict[str, tuple[Callable[[Record], float | None], int]] = {
     "iterations": (lambda run: run.iterations, 1),
     "tokens": (lambda run: run.tokens, 1),
     "processor s": (lambda run: run.processor_seconds, 1),
-    **{f"{part} %": (lambda run, part=part: run.shares.get(part), 100) for part in (*STAGES, "scorer")},
-    "effective steps": (lambda run: run.dose.get("samples"), 1),
-    "optimiser steps": (lambda run: run.dose.get("updates"), 1),
-    "sum of |A|": (lambda run: run.dose.get("credit"), 1),
-    "credit 0 %": (lambda run: run.dose.get("silent"), 100),
-    "decisions %": (lambda run: run.dose.get("decisions"), 100),
+    **{f"{part} %": (_in("shares", part), 100) for part in (*STAGES, "scorer")},
+    "effective steps": (_in("dose", "samples"), 1),
+    "optimiser steps": (_in("dose", "updates"), 1),
+    "sum of |A|": (_in("dose", "credit"), 1),
+    "credit 0 %": (_in("dose", "silent"), 100),
+    "decisions %": (_in("dose", "decisions"), 100),
 }
 COST_CAPTION = (
     "Means over seeds. Tokens: all reply tokens of a run's rollouts, including continuations and replaced groups; a "
@@ -91,8 +97,11 @@ def difference(records: Sequence[Record], others: Sequence[Record], mode: str) -
 
 def cost_cells(runs: Sequence[Record]) -> list[str]:
     """Return the means of one method's runs, in the order of `COSTS`."""
-    numbers = [([value(run) for run in runs], scale) for value, scale in COSTS.values()]
-    return [NONE if None in found else f"{scale * np.mean(found):,.0f}" for found, scale in numbers]
+    cells = []
+    for value, scale in COSTS.values():
+        known = [number for run in runs if (number := value(run)) is not None]
+        cells.append(f"{scale * np.mean(known):,.0f}" if len(known) == len(runs) else NONE)
+    return cells
 
 
 def searched(study: Trainings) -> list[Sequence[Cell] | None]:
