@@ -17,7 +17,7 @@ from benchmarks.report.markdown import checklist, filled
 from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import REFERENCE, SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
@@ -59,7 +59,7 @@ INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new 
 
 def by_success(study: Trainings) -> dict[str, list[Record]]:
     """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
-    finals = {method: study.of(method, FINAL) for method in study.methods}
+    finals = study.finals
     used = {record.seed for records in finals.values() for record in records}
     best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
     clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
@@ -223,18 +223,18 @@ def draw_curves(study: Trainings) -> Any:
 
     Lines are means over seeds of sampled (solid) and greedy play (dashed), with the band of `seed_band` for the first.
     """
-    methods = study.methods
-    columns = min(_WIDE, len(methods))
-    high = -(-len(methods) // columns)
+    finals = study.finals
+    columns = min(_WIDE, len(finals))
+    high = -(-len(finals) // columns)
     figure, grid = assemble.new_figure(
         2 * high, columns, (1.2 + 2.3 * columns, 0.8 + 4.2 * high), 100, sharey=True, sharex=False
     )
     tasks = study.config.learning.validation_tasks
     for half, axis in enumerate(("tokens", "seconds")):
-        lines = {method: _curve(study.of(method, FINAL), axis) for method in methods}
+        lines = {method: _curve(runs, axis) for method, runs in finals.items()}
         longest = max(x[-1] for x, _ in lines.values())
         block = grid[half * high : (half + 1) * high]
-        for panel, method in zip_longest(block.flat, methods):
+        for panel, method in zip_longest(block.flat, finals):
             if method is None:
                 panel.set_visible(False)
                 continue
@@ -245,7 +245,7 @@ def draw_curves(study: Trainings) -> Any:
             panel.tick_params(labelsize=7)
         for row in block:
             row[0].set_ylabel("validation success [%]", fontsize=8)
-    seeds = sorted({record.seed for method in methods for record in study.of(method, FINAL)})
+    seeds = sorted({record.seed for runs in finals.values() for record in runs})
     figure.suptitle(
         f"{assemble.label(study.config.name)}: seeds {', '.join(map(str, seeds))};\nsolid sampled, dashed greedy, "
         "grey the other methods' sampled play",
@@ -256,7 +256,7 @@ def draw_curves(study: Trainings) -> Any:
 
 def draw_method(study: Trainings, method: str) -> bytes:
     """Validation success of one method over reply tokens, before the others, as an SVG; lines as in `draw_curves`."""
-    lines = {name: _curve(study.of(name, FINAL), "tokens") for name in study.methods}
+    lines = {name: _curve(runs, "tokens") for name, runs in study.finals.items()}
     figure, grid = assemble.new_figure(1, 1, (5.6, 3.2), 100)
     panel = grid.flat[0]
     _draw(panel, lines, method, study.config.learning.validation_tasks)

@@ -232,10 +232,15 @@ class Trainings(Found):
     records: list[Record]
 
     @property
+    def finals(self) -> dict[str, list[Record]]:
+        """The final runs that count by method, the reference first, others in the order of their first record."""
+        names = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
+        ordered = sorted(names, key=lambda method: method != REFERENCE)
+        return {method: runs for method in ordered if (runs := self.of(method, FINAL))}
+
+    @property
     def methods(self) -> list[str]:
-        """Methods with a final run that counts, the reference first, others in the order of their first record."""
-        found = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
-        return sorted(filter(lambda method: self.of(method, FINAL), found), key=lambda method: method != REFERENCE)
+        return list(self.finals)
 
     def of(self, method: str, stage: str) -> list[Record]:
         """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
