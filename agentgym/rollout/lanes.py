@@ -38,7 +38,7 @@ class ReplyQueue(Protocol):
         self,
         names: Sequence[int],
         observations: Sequence[Any],
-        infos: Mapping[str, NDArray[Any]],
+        infos: groups.Infos,
         rngs: Sequence[np.random.Generator],
     ) -> None:
         """Request replies without waiting; `names` identify the n requests, each with its own generator."""

@@ -99,21 +99,11 @@ class Run:
 
 
 def train(
-    env: str,
-    method: str | Callable[[StepTable], Any] = "grpo",
-    *,
-    model: str | Path = TINY,
-    clone: int | str | Path | None = None,
-    seed: int = 0,
-    out: str | Path | None = None,
-    options: Mapping[str, Any] | None = None,
-    history: int | None = None,
-    lora: int = 0,
-    engine: str = "loop",
-    quick: bool = False,
-    progress: bool = True,
-    **settings: Any,
-) -> Run:
+    env: str, method: str | Callable[[StepTable], Any] = "grpo", *, model: str | Path = TINY,
+    clone: int | str | Path | None = None, seed: int = 0, out: str | Path | None = None,
+    options: Mapping[str, Any] | None = None, history: int | None = None, lora: int = 0,
+    engine: str = "loop", quick: bool = False, progress: bool = True, **settings: Any,
+) -> Run:  # fmt: skip
     """Train a policy in an environment by a credit method, and return policy, log and folder.
 
         from baselines import train
@@ -176,16 +166,9 @@ def train(
 
 
 def carry_out(
-    settings: RunSettings,
-    folder: Path,
-    *callbacks: Callback,
-    engine: Engine | None = None,
-    lanes: int = 1,
-    attention: str | None = None,
-    imitating: Progress | None = None,
-    tensorboard: bool = True,
-    command: str = "",
-) -> Trainer:
+    settings: RunSettings, folder: Path, *callbacks: Callback, engine: Engine | None = None, lanes: int = 1,
+    attention: str | None = None, imitating: Progress | None = None, tensorboard: bool = True, command: str = "",
+) -> Trainer:  # fmt: skip
     """Clone and train, or resume an earlier run of the same settings, and return the trainer.
 
     Args:
@@ -256,15 +239,9 @@ def carry_out(
 
 
 def train_policy(
-    config: Config,
-    policy: Any,
-    method: Recipe,
-    training: TrainerConfig,
-    folder: Path,
-    *callbacks: Callback,
-    lanes: int = 1,
-    tensorboard: bool = True,
-) -> tuple[list[Row], Trainer]:
+    config: Config, policy: Any, method: Recipe, training: TrainerConfig, folder: Path, *callbacks: Callback,
+    lanes: int = 1, tensorboard: bool = True,
+) -> tuple[list[Row], Trainer]:  # fmt: skip
     """Train a policy, or resume from the newest checkpoint of the folder.
 
     Returns:
