@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
@@ -19,12 +20,14 @@ from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
 from tests.goldens.environments import VARIANTS
-from tests.playing import info_columns
 from tests.processes import printed
 from tests.refusals import refuses
+from tests.robustness.playing import FORMS, check_vector, texts_in
 
 IDS = [row.id for row in ROWS]
 pytestmark = pytest.mark.parametrize("env_id", IDS)
+#: How often a step is the expert's, any admissible one, and nonsense.
+WISHED = (0.5, 0.4, 0.1)
 
 
 def forms(env_id: str) -> list[dict[str, Any]]:
@@ -140,94 +143,55 @@ def test_a_task_id_that_is_none_and_two_ways_to_name_a_task_are_refused(env_id: 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> None:
-    """Step by step, with per-place seeds and options, over several episodes and their resets, in every form."""
+    """Step by step, with tasks per place, over several episodes and their resets, in every form and kind of batch."""
     for form in forms(env_id):
-        compare_with_singles(env_id, mode, form)
+        rng = np.random.default_rng(1)
+        wishes = [[("expert", int(rng.integers(99)), [["fly to the moon", 1]])[i] for i in rng.choice(3, 3, p=WISHED)]
+                  for _ in range(60)]  # fmt: skip
+        steps = [["step", kind, wish] for kind, wish in zip(itertools.cycle(FORMS), wishes, strict=False)]
+        tasks = ["reset", 7, 0b010, [{"index": 1}]]
+        ends = check_vector({
+            "id": env_id, "form": {**form, "expert": True}, "envs": 3, "mode": mode.value, "limit": 20, "seed": 11,
+            "operations": [tasks, *steps],
+        })  # fmt: skip
+        assert ends >= (3 if mode is AutoresetMode.DISABLED else 6)
 
 
-def compare_with_singles(env_id: str, mode: AutoresetMode, form: dict[str, Any]) -> None:
-    n = 3
-    envs: Any = gym.make_vec(env_id, num_envs=n, max_episode_steps=20, autoreset_mode=mode, expert=True, **form)
-    singles = [gym.make(env_id, max_episode_steps=20, expert=True, **form) for _ in range(n)]
-    seeds, options = [11, 22, 33], [{"index": i} if i % 2 else None for i in range(n)]
-    batch, infos = envs.reset(seed=seeds, options=options)
-    rows = [env.reset(seed=seed, options=option) for env, seed, option in zip(singles, seeds, options, strict=True)]
-    rng = np.random.default_rng(1)
-    over = [False] * n
-    ends = 0
-    for _ in range(60):
-        for i, (observation, info) in enumerate(rows):
-            assert data_equivalence(place(batch, i), observation)
-            assert {key: infos[key][i] for key in info} == info
-        actions = [
-            info["expert_action"] if info["expert_action"] and rng.random() < 0.5 else choose(info, rng)
-            for _, info in rows
-        ]
-        batch, rewards, terminated, truncated, infos = envs.step(actions)
-        for name, column in info_columns(envs.unwrapped._infos).items():
-            assert (infos[name].dtype, infos[name].tolist()) == (column.dtype, column.tolist()), name
-        for i, env in enumerate(singles):
-            if over[i] and mode is AutoresetMode.DISABLED:
-                expected = (0.0, bool(terminated[i]), bool(truncated[i]))
-            elif over[i] and mode is AutoresetMode.NEXT_STEP:
-                rows[i], expected, over[i] = env.reset(), (0.0, False, False), False
-            else:
-                observation, *expected_list, info = env.step(actions[i])
-                rows[i], expected = (observation, info), tuple(expected_list)
-                over[i] = bool(expected[1] or expected[2])
-                ends += over[i]
-                if over[i] and mode is AutoresetMode.SAME_STEP:
-                    assert data_equivalence(infos["final_obs"][i], observation)
-                    assert {key: infos["final_info"][key][i] for key in info} == info
-                    rows[i], over[i] = env.reset(), False
-            assert (rewards[i], terminated[i], truncated[i]) == expected
-    assert ends >= (n if mode is AutoresetMode.DISABLED else 2 * n)
-
-
-def test_any_batch_of_strings_is_the_same_batch(env_id: str) -> None:
-    """A list, a tuple, an array of objects and one of fixed-width strings: every answer is the same."""
-    n = 3
-    forms = (list, tuple, lambda texts: np.array(texts, object), lambda texts: np.array(texts, str))
-    vectors = [gym.make_vec(env_id, num_envs=n, autoreset_mode="Disabled") for _ in forms]
-    starts = [envs.reset(seed=5) for envs in vectors]
-    rng = np.random.default_rng(3)
-    answers: list[Any] = starts
-    for _ in range(4):
-        infos = answers[0][-1]
-        actions = [choose({key: column[i] for key, column in infos.items()}, rng) for i in range(n)]
-        answers = [envs.step(form(actions)) for envs, form in zip(vectors, forms, strict=True)]
-        for answer in answers[1:]:
-            for one, other in zip(answers[0], answer, strict=True):
-                assert data_equivalence(one, other)
-        *_, infos = answers[0]
-        assert all(type(key) is str for key in infos["state_key"])
-
-
-def test_an_observation_is_in_its_space_whatever_was_said(env_id: str) -> None:
-    """A million characters as a command, as the text inside the command's own form, and with lines of its own."""
-    env = gym.make(env_id)
+def test_whatever_is_said_is_a_step_that_shows_clean_text_and_an_invalid_action_changes_nothing(env_id: str) -> None:
+    """Control characters, half characters and a million of them: as a command, within one, and in one's own form."""
+    env: Any = gym.make(env_id)
+    actions = env.reset(seed=0)[1]["admissible_actions"][:2]
     long = "na\u0300\n" * 250_000
-    _, info = env.reset(seed=0)
+    odd = ("", "\n", "up down", "\x00", "\x1b[31m", "\u2028", "\r", "ri\ud800ght", "\u0130" * 100_000, "[" * 100_000)
     texts = [
-        long,
-        "\ud800\x00" * 500_000,
+        *odd, long, "\ud800\x00" * 500_000, " " * 1_000_000,
         json.dumps({"action_type": "speak", "argument": long[:60_000]}),
-        *(f"{head}{long[:90_000]}{tail}" for head, tail in (("search[", "]"), ("<search>", "</search>"))),
-        f"<answer>{long}</answer>",
-        info["admissible_actions"][0] + long,
-    ]
+        *(f"{head}{text}{tail}" for head, tail in (("search[", "]"), ("click[", "]"), ("<search>", "</search>"))
+          for text in (long[:90_000], "\ud800", "\x00", "a " * 49_000)),
+        f"<answer>{long}</answer>", *(action + text for action in actions for text in (*odd[3:], long)),
+        *(text + actions[0] for text in odd[3:]), *(actions[0].replace(" ", text) for text in odd[3:]),
+    ]  # fmt: skip
+    uses_up_a_turn = env_id.endswith(("SearchQA-v0", "SOTOPIA-v0"))
     for text in texts:
-        env.reset(seed=0)
+        start = env.reset(seed=0)[1]
         observation, _, terminated, truncated, info = env.step(text)
         assert observation in env.observation_space
-        assert all(len(value) <= 1_000_000 for value in info.values() if isinstance(value, str))
+        for each in texts_in([observation, info]):
+            assert len(each) <= 1_000_000
+            each.encode()
+            assert not set(each) & {"\x00", "\x1b"}
+        if not info["is_action_valid"] and not uses_up_a_turn:
+            assert ({**info, "is_action_valid": True}, terminated, truncated) == (start, False, False), text[:80]
         assert env.unwrapped.snapshot()
         if not (terminated or truncated):
             assert env.step("x")[0] in env.observation_space
 
 
-def place(batch: Any, i: int) -> Any:
-    return {key: value[i] for key, value in batch.items()} if isinstance(batch, dict) else batch[i]
+def test_what_needs_an_episode_says_so(env_id: str) -> None:
+    env: Any = gym.make(env_id, render_mode="ansi").unwrapped
+    for method in ("render", "distance", "distance_bounds", "optimal_actions", "snapshot"):
+        if hasattr(env, method):
+            refuses(ResetNeeded, r"no episode yet; call reset\(\) first", getattr(env, method))
 
 
 def test_a_branch_goes_through_the_wrappers_of_make(env_id: str) -> None:

@@ -19,6 +19,7 @@ from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
+from tests.playing import info_columns
 from tests.robustness.trial import Trial, fragments, json_values, pieces, record, text_of
 
 FORMS = {
@@ -32,8 +33,8 @@ FORMS = {
 class Twin:
     """What a vector environment should do, with single environments stepped one by one."""
 
-    def __init__(self, env_id: str, count: int, mode: str, limit: int) -> None:
-        self.envs: list[Any] = [gym.make(env_id).unwrapped for _ in range(count)]
+    def __init__(self, env_id: str, count: int, mode: str, limit: int, **form: Any) -> None:
+        self.envs: list[Any] = [gym.make(env_id, **form).unwrapped for _ in range(count)]
         self.mode, self.limit = AutoresetMode(mode), limit
         self.rows: list[Any] = [None] * count
         self.elapsed = [0] * count
@@ -75,25 +76,25 @@ def at(batch: Any, i: int) -> Any:
     return {key: value[i] for key, value in batch.items()} if isinstance(batch, dict) else batch[i]
 
 
-def check_vector(given: dict[str, Any]) -> None:
-    """Every answer of the vector form is that of the twin."""
-    count, mode, limit = given["envs"], given["mode"], given["limit"]
-    envs: Any = gym.make_vec(given["id"], num_envs=count, autoreset_mode=mode, max_episode_steps=limit)
-    twin = Twin(given["id"], count, mode, limit)
+def check_vector(given: dict[str, Any]) -> int:
+    """Every answer of the vector form is that of the twin; returns how many episodes ended."""
+    count, mode, limit, form = given["envs"], given["mode"], given["limit"], given.get("form", {})
+    envs: Any = gym.make_vec(given["id"], num_envs=count, autoreset_mode=mode, max_episode_steps=limit, **form)
+    twin = Twin(given["id"], count, mode, limit, **form)
     batch, infos = envs.reset(seed=given["seed"])
     for i in range(count):
         twin.reset(i, given["seed"] + i, None)
-    saved = None
+    saved, ends = None, 0
     for name, *arguments in [("look",), *given["operations"]]:
         if name == "step":
-            form, chosen = arguments
+            kind, chosen = arguments
             actions = [choose(twin.rows[i][1], chosen[i % len(chosen)]) for i in range(count)]
-            made = FORMS[form](actions)
-            batch, rewards, terminated, truncated, infos = envs.step(made)
+            batch, rewards, terminated, truncated, infos = envs.step(FORMS[kind](actions))
             for i, action in enumerate(actions):
-                text = action.rstrip("\0") if form == "fixed width" else action
-                reward, *flags, final = twin.step(i, text)
+                over = any(twin.flags[i])
+                reward, *flags, final = twin.step(i, action.rstrip("\0") if kind == "fixed width" else action)
                 assert (rewards[i], terminated[i], truncated[i]) == (reward, *flags)
+                ends += any(flags) and not over
                 if final is not None:
                     assert data_equivalence(infos["final_obs"][i], final[0])
                     assert {key: infos["final_info"][key][i] for key in final[1]} == final[1]
@@ -111,14 +112,18 @@ def check_vector(given: dict[str, Any]) -> None:
         elif name == "load" and saved is not None:
             batch, infos = envs.unwrapped.restore(range(count), pickle.loads(saved[0]))
             twin.load(pickle.loads(saved[1]))
-        for i, (observation, info) in enumerate(twin.rows):
+        for i, (observation, _) in enumerate(twin.rows):
             assert data_equivalence(at(batch, i), observation)
-            assert {key: infos[key][i] for key in info} == info
+        for key, column in info_columns([info for _, info in twin.rows]).items():
+            assert (infos[key].dtype, infos[key].tolist()) == (column.dtype, column.tolist()), key
+    return ends
 
 
 def choose(info: dict[str, Any], wish: Any) -> str:
-    """An admissible action by its number, or a text."""
+    """The expert's action, an admissible one by its number, or a text."""
     actions = info["admissible_actions"]
+    if wish == "expert":
+        return str(info["expert_action"])
     if isinstance(wish, int):
         return str(actions[wish % len(actions)]) if actions else ""
     return text_of(wish)
