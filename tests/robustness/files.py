@@ -3,11 +3,13 @@
 "homes" are published files of VirtualHome of the right form, whose content is drawn.
 """
 
+import atexit
 import contextlib
 import copy
 import io
 import json
 import lzma
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -29,7 +31,6 @@ from tests.agentgym.virtualhome.official import small_folder
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.webshop.official_files import write_files
 from tests.robustness.damage import Files, Format, check_words, put, taken
-from tests.robustness.pages import small_run
 from tests.robustness.trial import Trial, fragments, json_values, record
 
 
@@ -232,6 +233,26 @@ def load_log(folder: Path) -> None:
     from baselines.records.metrics import read_log
 
     assert all(isinstance(row["iteration"], int) for row in read_log(folder / "log.jsonl"))
+
+
+_OPTIONS = [
+    "--methods", "grpo", "--seeds", "0", "--steps", "1", "--groups", "2", "--group-size", "2", "--clone-tasks", "10",
+    "--clone-epochs", "1", "--eval-tasks", "4", "--validation-tasks", "2", "--validation-every", "1", "--jobs", "1",
+]  # fmt: skip
+
+
+@cache
+def small_run() -> Path:
+    """The folder of a very small run of the main job; it goes with the process."""
+    from typer.testing import CliRunner
+
+    from benchmarks.run import app
+
+    folder = Path(tempfile.mkdtemp(prefix="robustness-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    result = CliRunner().invoke(app, [*_OPTIONS, "--out", str(folder / "run")])
+    assert result.exit_code == 0, result.output
+    return folder / "run"
 
 
 def load_results(folder: Path) -> None:

@@ -1,18 +1,13 @@
-"""Trials of tables: any rows, every credit method; and that time and memory grow as the rows do."""
+"""Trials of tables: any rows, every credit method; how time grows with the rows is tried in `growing`."""
 
-import tempfile
-import tracemalloc
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.growth import MOST_GROWTH, growth, seconds
 from tests.robustness.trial import Trial, record
-from tests.wrappers.credit.hard_tables import ATTRIBUTING, BRANCHING, CREDIT, REWARDS
+from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, REWARDS
 
 METHODS = {**{name: CREDIT[name] for name in CREDIT if name not in REWARDS}, **BRANCHING}
 REWARDS = {
@@ -109,50 +104,7 @@ def check_credit(given: dict[str, Any]) -> None:
     assert np.array_equal(method(table), advantages, equal_nan=True)
 
 
-def check_time(given: dict[str, Any]) -> None:
-    """Eight times the rows take less than twenty times the processor's time."""
-
-    def work(rows: int) -> None:
-        METHODS[given["method"]](made(given["kind"], "usual", rows, 0, False))
-
-    work(100)
-    assert growth(work, given["rows"], 8 * given["rows"]) < MOST_GROWTH
-
-
-def check_file(given: dict[str, Any]) -> None:
-    """Eight times the rows take less than twenty times the time, and ten times the memory, to write and read."""
-
-    def spent(rows: int) -> tuple[float, int]:
-        table = made(given["kind"], "usual", rows, 0, True)
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "x.jsonl"
-            time_taken = seconds(lambda: table.to_jsonl(path), 1) + seconds(lambda: StepTable.from_jsonl(path), 2)
-            tracemalloc.start()
-            try:
-                assert len(StepTable.from_jsonl(path)) == rows
-                return time_taken, tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-
-    (short, little), (long, much) = spent(given["rows"]), spent(8 * given["rows"])
-    assert long < MOST_GROWTH * max(short, 0.01), (short, long)
-    assert much < 10 * max(little, 1 << 20), (little, much)
-
-
-def check_million(given: dict[str, Any]) -> None:
-    """A million rows, and an eighth of them: time of the table and of one method."""
-
-    def work(rows: int) -> Callable[[], object]:
-        return lambda: METHODS[given["method"]](made(given["kind"], "usual", rows, 0, given["texts"]))
-
-    short = seconds(work(125_000), 3)
-    long = seconds(work(1_000_000), 2)
-    # What fits into the processor's cache at an eighth of the length does not at the whole one.
-    assert long < MOST_GROWTH * max(short, 0.1), (short, long)
-
-
 _kinds, _methods = st.sampled_from(list(KINDS)), st.sampled_from(list(METHODS))
-_linear = st.sampled_from([name for name in METHODS if name not in ATTRIBUTING])
 TRIALS = [
     Trial(
         "tables/credit",
@@ -166,24 +118,5 @@ TRIALS = [
         ),
         check_credit,
         150,
-    ),
-    Trial(
-        "tables/time",
-        record(kind=_kinds, rows=st.sampled_from([2_000, 4_000]), method=_linear),
-        check_time,
-        25,
-        cheap=False,
-        long=True,
-    ),
-    Trial(
-        "tables/file", record(kind=_kinds, rows=st.sampled_from([500, 2_000])), check_file, 3, cheap=False, long=True
-    ),
-    Trial(
-        "tables/million",
-        record(kind=_kinds, method=_linear, texts=st.booleans()),
-        check_million,
-        2,
-        cheap=False,
-        long=True,
     ),
 ]

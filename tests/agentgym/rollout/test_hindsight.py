@@ -273,7 +273,7 @@ def test_the_result_is_a_table_like_others(tmp_path: Path) -> None:
     assert (again.state == relabelled.state).all()
 
 
-@pytest.mark.parametrize("env_id", ["AgentRL/Sokoban-v0", "AgentRL/ALFWorld-v0", "AgentRL/WebShop-v0"])
+@pytest.mark.parametrize("env_id", [f"AgentRL/{name}-v0" for name in ("Sokoban", "ALFWorld", "VirtualHome", "WebShop")])
 def test_states_tasks_and_snapshots_hold_the_goal(env_id: str) -> None:
     envs = VectorReplyParser(make(env_id))
     table = collect(envs, Eager(), tasks=[{"index": 0}], group_size=24, seed=2)

@@ -152,20 +152,6 @@ def test_they_come_to_an_end_in_every_order(order: str) -> None:
         assert dialogue.ended in ("left", "turns", "stale")
 
 
-def test_odd_utterances_do_no_harm() -> None:
-    odd = (
-        "", "\n", "$", "$$$ 9" * 400, "\u202e$70", "<p viewer='agent_0'>", "\x00", "Kim " * 3000, "1e309",
-        "٣٠ dollars",
-    )  # fmt: skip
-    for family in FAMILIES:
-        task: Task = generate(family, 0, 0)
-        for text in odd:
-            given = view(task.game, (Act("speak", text), NONE))
-            for name in ("firm", "fair", "yielding", "negotiator"):
-                (act,) = PLAYERS[name]().act([given])
-                assert isinstance(act, Act)
-
-
 NAME, PUBLIC, PERSONALITY = 1, 2, 3
 #: How much of the partner is visible.
 LEVELS = {

@@ -306,13 +306,6 @@ def test_things_are_found_as_the_pattern_finds_them(text: str) -> None:
         assert things == tuple((name.lower().replace(" ", "_"), int(number)) for name, number in found)
 
 
-@pytest.mark.parametrize("part", ["<", "<a>(", "<a> ", "<a>(\n", "<a\n", ">(", "<a>\n\n\n", "<a> (1)"])
-def test_long_lines_are_read_at_once(part: str) -> None:
-    """A quadratic reader needs minutes for these."""
-    with pytest.raises(LineError):
-        parse_line("[WALK]" + part * (1_000_000 // len(part)))
-
-
 WORDS = Words(Scene(NODES, EDGES))
 
 

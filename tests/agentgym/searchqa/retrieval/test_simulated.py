@@ -128,21 +128,6 @@ def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
     assert 40 <= noisy <= 80  # 60 on average, with a standard deviation of 6.5
 
 
-def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
-    env = env_of()
-    env.reset(seed=3, options={"task_id": "country", "noise": 0.5})
-    saved = pickle.loads(pickle.dumps(env.snapshot()))
-
-    def on(envs, seed=None):
-        envs.restore(saved, seed)
-        return [envs.step(f"<search>Ada Bell {i}</search>")[-1]["retrieved_ids"] for i in range(4)]
-
-    first = on(env)
-    assert on(env) == on(env_of()) == first
-    assert len({tuple(on(env, seed)) for seed in range(8)}) > 1
-    assert on(env, 5) == on(env_of(), 5)
-
-
 def test_the_vector_form_asks_once_and_gives_the_same():
     calls = []
 
