@@ -75,17 +75,6 @@ def test_bounded_depth_continues_on_demand(table: type[BitTable] | type[RankTabl
         assert bounded.distance(*state) == full.distance(*state)
 
 
-def test_both_tables_hold_the_same_states() -> None:
-    for index in range(10):
-        level = generate_level(LevelSpec(6, 7, (3,)), "test", index)
-        bits, ranks = BitTable(level), RankTable(level)
-        for shortest, longest in ((0, 0), (1, 4), (5, 200)):
-            from_bits = {bits.decode(code) for code in bits.states(shortest, longest)}
-            from_ranks = [ranks.decode(code) for code in ranks.states(shortest, longest)]
-            assert from_bits == set(from_ranks)
-            assert len(from_ranks) == len(set(from_ranks))
-
-
 def test_optimal_moves_by_hand() -> None:
     level = parse_level("######\n#_P__#\n#_X_O#\n#____#\n######")
     found = Solver(level)

@@ -29,10 +29,6 @@ from tests.refusals import refuses
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
 
 
-def desks() -> list:
-    return [DESK, open_desk(str(oracle("tau2", "official")))]
-
-
 def solve(task: Task) -> tuple:
     """The expert's calls, which are played: none is an error, and everything holds after them."""
     world = World(task.start)

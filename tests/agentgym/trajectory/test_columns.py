@@ -357,9 +357,16 @@ def forests(draw) -> tuple[StepTable, list[list[tuple[str, int, float]]]]:
     return table, episodes
 
 
-@given(forests())
-def test_unfolding_any_forest_gives_back_its_episodes(forest) -> None:
+@given(forests(), st.data())
+def test_unfolding_any_forest_gives_back_its_episodes_and_what_was_counted_along_them(forest, data) -> None:
     table, episodes = forest
+    flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
+    counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
+    for i in range(table.n_trajectories):
+        before = [-1]
+        for row in table.chain(i).tolist():
+            before += [row] if flags[row] else []
+            assert (counts[row], latest[row]) == (len(before) - 1, before[-1])
     of_name = {name: episode for episode in episodes for name in [episode[-1][0]]}
     expected = [of_name[name] for name in table.trajectories]
     whole, source = table.unfolded()
@@ -433,35 +440,6 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
     assert table.keep(np.array([True, True])).to_trajectories() == table.to_trajectories()
     alone = table.keep(np.array([True, False]))
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
-
-
-def unfolded_one_by_one(table: StepTable) -> tuple[list[int], list[int]]:
-    """Trajectory and source of the unfolded rows, an episode after the other, each walked up from its end."""
-    trajectory, source = [], []
-    for i in range(table.n_trajectories):
-        rows, row = [], int(table.last[i])
-        while row >= 0:
-            rows.append(row)
-            row = int(table.previous[row])
-        source += rows[::-1]
-        trajectory += [i] * len(rows)
-    return trajectory, source
-
-
-@given(forests(), st.data())
-def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, data) -> None:
-    table, _ = forest
-    trajectory, source = unfolded_one_by_one(table)
-    whole, found = table.unfolded()
-    if table.has_forks:
-        assert (whole.trajectory.tolist(), found.tolist()) == (trajectory, source)
-    flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
-    counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
-    for i in range(table.n_trajectories):
-        before = []
-        for row in (s for t, s in zip(trajectory, source, strict=True) if t == i):
-            before += [row] if flags[row] else []
-            assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
 
 
 def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
 from tests.cases import cases
+from tests.playing import Scripted
 from tests.refusals import refuses
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -367,16 +368,6 @@ def test_other_ways_into_a_table_ask_the_same(tmp_path: Path) -> None:
         StepTable.from_jsonl(path)
 
 
-class LeftThenRight:
-    """Guesses one, then the other."""
-
-    guesses = 0
-
-    def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
-        self.guesses += 1
-        return [Reply(("left", "right")[self.guesses % 2]) for _ in observations]
-
-
 class Doors(gym.Env):
     """One guess, after which every episode shows the same words."""
 
@@ -394,11 +385,11 @@ class Doors(gym.Env):
 def test_collected_episodes_are_told_apart_and_need_a_key() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        table = collect(adapt(Doors()), LeftThenRight(), tasks=[{}], group_size=2, seed=0)
+        table = collect(adapt(Doors()), Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
     assert {*table.states} == {"left or right?", "Game over. [success]", "Game over. [failure]"}
     envs = adapt(Doors(), key=lambda observation, info: None)
     with pytest.raises(ValueError, match="the key of a state is None: give each state its own name"):
-        collect(envs, LeftThenRight(), tasks=[{}], group_size=2, seed=0)
+        collect(envs, Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
     builder = TableBuilder(1, AutoresetMode.DISABLED)
     infos = {"state_key": np.array([None]), "task_id": np.array(["t"])}
     with pytest.raises(ValueError, match="info 'state_key' of sub-environment 0 must be the key of a state, got None"):

@@ -313,22 +313,6 @@ def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
     assert exact_key("item B1", one, "hat", 1, ["B1"]) != exact_key("item B1", other, "hat", 1, ["B1"])
 
 
-STATES = st.tuples(st.dictionaries(short, short, max_size=3), short, st.integers(1, 3))
-
-
-@settings(max_examples=300, derandomize=True)
-@given(STATES, STATES)
-def test_different_choices_or_ways_back_have_different_keys(
-    one: tuple[dict[str, str], str, int], other: tuple[dict[str, str], str, int]
-) -> None:
-    def key(state: tuple[dict[str, str], str, int]) -> str:
-        options, query, number = state
-        return exact_key("item B1", options, query, number, ["B1"])
-
-    same = (list(one[0].items()), *one[1:]) == (list(other[0].items()), *other[1:])
-    assert (key(one) == key(other)) == same
-
-
 @pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
 @given(seed=st.integers(0, 1000), data=st.data())
 def test_names_and_keys_are_those_of_the_state(mode: str, seed: int, data: st.DataObject) -> None:

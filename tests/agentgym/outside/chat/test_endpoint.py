@@ -201,17 +201,6 @@ def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) 
         assert sorted(each["messages"][0]["content"] for each in server.requests) == [*"abbc"]
 
 
-def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: object, values: object) -> None:
-        raise OSError("no space left")
-
-    with chat_server(echo) as server:
-        model = endpoint(server.url, cache=tmp_path)
-        monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
-        with pytest.warns(UserWarning, match="1 answers were not cached"):
-            assert texts(model.ask([request("a")])) == ["a"]
-
-
 def _ask_elsewhere(given: ChatEndpoint | bytes, queue: Any) -> None:
     model = pickle.loads(given) if isinstance(given, bytes) else given
     queue.put(texts(model.ask([request("from elsewhere")])))

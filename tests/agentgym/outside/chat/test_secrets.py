@@ -49,15 +49,17 @@ def test_credentials_within_the_url_are_used_and_not_shown() -> None:
     assert "topsecret" not in str(caught.value)
 
 
-def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_costs_no_answer_and_the_warning_does_not_tell_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: object, values: object) -> None:
         raise OSError(f"no space left for {KEY}")
 
     with chat_server(echo) as server:
         model = endpoint(server.url, api_key=KEY, cache=tmp_path)
         monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
-        with pytest.warns(UserWarning, match=r"no space left for \*\*\*"):
-            model.ask([request("a")])
+        with pytest.warns(UserWarning, match=r"1 answers were not cached.*no space left for \*\*\*"):
+            assert texts(model.ask([request("a")])) == ["a"]
 
 
 def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
