@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
 from tests.robustness.damage import check_words, put
 from tests.robustness.files import FORMATS, NEEDS
 from tests.robustness.trial import Trial, record
@@ -309,27 +307,6 @@ def check_full_disk(size: int) -> None:
         assert not [path for path in folder.iterdir() if not path.name.startswith("checkpoint")]
 
 
-def table(number: int) -> StepTable:
-    return StepTable.from_arrays(
-        group=["g"] * 500, trajectory=["a"] * 500, t=np.arange(500), state=np.arange(500), action=["x" * 20] * 500,
-        next_state=np.arange(500) + 1, reward=np.full(500, float(number)), won=np.ones(500),
-    )  # fmt: skip
-
-
-def check_table(milliseconds: float) -> None:
-    """After a kill a table's file is that of one of the writes."""
-
-    def work(pipe: int) -> None:
-        for number in range(1, 10_000):
-            table(number).to_jsonl(path)
-            os.write(pipe, b".")
-
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "x.jsonl"
-        finished = kill_while(work, milliseconds)
-        assert set(StepTable.from_jsonl(path).reward.tolist()) <= {float(finished), float(finished + 1)}
-
-
 def check_log(milliseconds: float) -> None:
     """After a kill a training log holds every row that was finished, and can be gone on with."""
     from baselines.records.metrics import MetricsLog, read_log
@@ -359,6 +336,5 @@ _milliseconds = st.floats(0, 40)
 TRIALS += [
     Trial("crashes/checkpoint", _milliseconds, check_checkpoint, 8, cheap=False, needs=("torch",)),
     Trial("crashes/full disk", st.integers(0, 6 * SIZE), check_full_disk, 8, cheap=False, needs=("torch",)),
-    Trial("crashes/table", _milliseconds, check_table, 8, cheap=False),
     Trial("crashes/log", _milliseconds, check_log, 8, cheap=False, needs=("torch",)),
 ]

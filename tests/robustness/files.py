@@ -1,11 +1,9 @@
 """Trials of everything that reads a file; see `damage` for what happens to one, and what must hold then."""
 
-import atexit
 import contextlib
 import io
 import itertools
 import json
-import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -16,11 +14,12 @@ import gymnasium as gym
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.virtualhome.official.files import KINDS
 from agentgym.webshop.generated.generator import generate
 from tests.agentgym.alfworld.support import write_trial
+from tests.agentgym.sotopia.support import PAIRING, PEOPLE, SCENARIO
+from tests.agentgym.sotopia.support import write_files as write_profiles
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.webshop.official_files import write_files
 from tests.robustness.damage import Files, Format, put, taken
@@ -189,10 +188,6 @@ def load_search(folder: Path) -> None:
 
 
 def profile_folder() -> Files:
-    scenario = {
-        "pk": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
-        "relationship": "3",
-    }  # fmt: skip
     sale = {
         "env_id": "e2", "codename": "craigslist_bargains", "source": "craigslist_bargains",
         "scenario": "One person is selling a lamp for $50, another person is trying to buy it.",
@@ -202,20 +197,10 @@ def profile_folder() -> Files:
         ],
         "relationship": 0,
     }  # fmt: skip
-    person = {
-        "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain",
-        "gender": "Woman", "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
-        "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
-    }  # fmt: skip
-    rows = (
-        [scenario, sale],
-        [person, {**person, "agent_id": "a2", "first_name": "Bo"}],
-        [{"combo_id": f"c{i}", "env_id": f"e{i}", "agent_ids": ["a1", "a2"]} for i in (1, 2)],
-    )
-    return {
-        name: "".join(json.dumps(row) + "\n" for row in records).encode()
-        for name, records in zip(PROFILE_FILES, rows, strict=True)
-    }
+    rows = ([SCENARIO, sale], PEOPLE, [PAIRING, {**PAIRING, "combo_id": "c2", "env_id": "e2"}])
+    with tempfile.TemporaryDirectory() as name:
+        write_profiles(Path(name), rows)
+        return {path.name: path.read_bytes() for path in Path(name).iterdir()}
 
 
 def load_profiles(folder: Path) -> None:
@@ -255,36 +240,6 @@ def load_log(folder: Path) -> None:
     assert all(isinstance(row["iteration"], int) for row in read_log(folder / "log.jsonl"))
 
 
-_OPTIONS = [
-    "--methods", "grpo", "--seeds", "0", "--steps", "1", "--groups", "2", "--group-size", "2", "--clone-tasks", "10",
-    "--clone-epochs", "1", "--eval-tasks", "4", "--validation-tasks", "2", "--validation-every", "1", "--jobs", "1",
-]  # fmt: skip
-
-
-@cache
-def small_run() -> Path:
-    """The folder of a very small run of the main job; it goes with the process."""
-    from typer.testing import CliRunner
-
-    from benchmarks.run import app
-
-    folder = Path(tempfile.mkdtemp(prefix="robustness-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    result = CliRunner().invoke(app, [*_OPTIONS, "--out", str(folder / "run")])
-    assert result.exit_code == 0, result.output
-    return folder / "run"
-
-
-def load_results(folder: Path) -> None:
-    from benchmarks.training.learning import STUDY
-
-    STUDY.load(folder / "results.json")
-
-
-def results_file() -> Files:
-    return {"results.json": (small_run() / "results.json").read_bytes()}
-
-
 def checkpoint_file() -> Files:
     import torch
 
@@ -322,10 +277,9 @@ FORMATS = {
     "profiles": Format(profile_folder, load_profiles),
     "table": Format(table_file, load_table, ("x.jsonl",)),
     "log": Format(log_file, load_log),
-    "results": Format(results_file, load_results),
     "checkpoint": Format(checkpoint_file, load_checkpoint),
 }
-NEEDS = {"log": ("torch",), "checkpoint": ("torch",), "results": ("torch", "typer")}
+NEEDS = {"log": ("torch",), "checkpoint": ("torch",)}
 
 
 def whole(name: str) -> Callable[[Any], None]:

@@ -84,7 +84,7 @@ def check_vector(given: dict[str, Any]) -> int:
     batch, infos = envs.reset(seed=given["seed"])
     for i in range(count):
         twin.reset(i, given["seed"] + i, None)
-    saved, ends = None, 0
+    saved, ends, columns = None, 0, list[tuple[Any, str]]()
     for name, *arguments in [("look",), *given["operations"]]:
         if name == "step":
             kind, chosen = arguments
@@ -116,6 +116,8 @@ def check_vector(given: dict[str, Any]) -> int:
             assert data_equivalence(at(batch, i), observation)
         for key, column in info_columns([info for _, info in twin.rows]).items():
             assert (infos[key].dtype, infos[key].tolist()) == (column.dtype, column.tolist()), key
+            columns.append((infos[key], repr(infos[key])))
+    assert all(repr(column) == words for column, words in columns)  # later steps change no column that was given out
     return ends
 
 

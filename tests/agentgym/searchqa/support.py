@@ -1,7 +1,6 @@
 """Small corpora and the recorded one, naive BM25, four passages with questions, and servers on loopback sockets."""
 
 import json
-import lzma
 import math
 import socket
 import threading
@@ -17,7 +16,7 @@ import numpy as np
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure
-from tests.oracles import oracle
+from tests import oracles
 
 #: The folder that holds `agentgym` and `tests`, for processes that a test starts.
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,8 +27,7 @@ WORDS = ("ka", "lo", "mi", "nu", "ro", "su", "ta", "vo")
 
 @cache
 def rows(name: str) -> list[dict[str, Any]]:
-    with lzma.open(oracle("searchqa", name), "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
+    return list(oracles.rows("searchqa", name))
 
 
 def random_passages(count: int, seed: int, words: Sequence[str] = WORDS) -> tuple[Passage, ...]:

@@ -44,16 +44,6 @@ def test_tables_agree_with_forward_search(spec: LevelSpec) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_reachable_state_of_a_room(table: type[BitTable] | type[RankTable]) -> None:
-    text = "#######\n#P____#\n#_X_#_#\n#__X__#\n#_O_O_#\n#######"
-    built = table(parse_level(text))
-    distances = naive.all_distances(text)
-    assert len(distances) > 1000
-    for ((row, column), boxes), expected in distances.items():
-        assert built.distance(row * 8 + column, sum(1 << (r * 8 + c) for r, c in boxes)) == expected
-
-
-@pytest.mark.parametrize("table", TABLES)
 def test_states_by_distance(table: type[BitTable] | type[RankTable]) -> None:
     level = parse_level("########\n#_PX_O_#\n########")
     built = table(level, depth=1)

@@ -193,23 +193,6 @@ def test_goals_and_sides_of_a_division_by_hand() -> None:
     assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
 
 
-def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
-    for values in itertools.product([(1, 2, 3), (4, 1, 1), (2, 2, 2), (0, 0, 5)], repeat=2):
-        game = Divide(POOL, values)
-        best = [1, 1]
-        for books, hats, ball in itertools.product(range(4), range(3), range(2)):
-            first = books * values[0][0] + hats * values[0][1] + ball * values[0][2]
-            second = (3 - books) * values[1][0] + (2 - hats) * values[1][1] + (1 - ball) * values[1][2]
-            if 2 * second >= 3 * values[1][0] + 2 * values[1][1] + values[1][2]:
-                best[0] = max(best[0], first)
-            if 2 * first >= 3 * values[0][0] + 2 * values[0][1] + values[0][2]:
-                best[1] = max(best[1], second)
-        share = (1, 2, 0)
-        points = values[0][0] + 2 * values[0][1], 2 * values[1][0] + values[1][2]
-        expected = tuple(min(10, int(10 * point / top + 0.5)) for point, top in zip(points, best, strict=True))
-        assert game.goals(share) == expected
-
-
 ATTRIBUTES = (("town", ("Ashford", "Dunwick", "Elmstead")), ("job", ("baker", "judge", "sea captain")))
 KIM = Friend("Kim", ("Ashford", "sea captain"))
 FRIENDS = MutualFriend(

@@ -1,6 +1,5 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,27 +15,20 @@ from agentgym.sotopia.games.game import Game, Standing
 from agentgym.sotopia.official import FILES, HARD_SCENARIOS, read_game, read_official
 from agentgym.sotopia.profiles import Relationship, Scenario
 from agentgym.sotopia.tasks import load_tasks
-from tests.agentgym.sotopia.support import FOLDER, Fixed, Script, needs_data, say
+from tests.agentgym.sotopia.support import (
+    FOLDER,
+    PAIRING,
+    PERSON,
+    ROWS,
+    SCENARIO,
+    Fixed,
+    Script,
+    needs_data,
+    say,
+    write_files,
+)
 from tests.cases import cases
 from tests.refusals import refuses
-
-SCENARIO = {
-    "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
-    "relationship": "3",
-}  # fmt: skip
-PERSON = {
-    "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain", "gender": "Woman",
-    "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
-    "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
-}  # fmt: skip
-PAIRING = {"combo_id": "c1", "env_id": "e1", "agent_ids": ["a1", "a2"]}
-ROWS = ([SCENARIO], [PERSON, {**PERSON, "agent_id": "a2", "first_name": "Bo"}], [PAIRING])
-
-
-def write_files(folder: Path, rows: tuple = ROWS) -> Path:
-    for name, records in zip(FILES, rows, strict=True):
-        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return folder
 
 
 @needs_data

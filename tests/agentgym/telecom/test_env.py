@@ -1,7 +1,6 @@
 """Telecom: the environment and its rules."""
 
 import json
-import lzma
 import pickle
 from collections import Counter
 from itertools import count
@@ -23,7 +22,7 @@ from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, p
 from agentgym.telecom.tasks import GROUPS, KINDS, GeneratedDesk, Task, open_desk
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.cases import cases
-from tests.oracles import oracle
+from tests.oracles import oracle, read, rows
 from tests.refusals import refuses
 
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
@@ -309,24 +308,22 @@ def at_home() -> World:
 def test_recorded_episodes_replay_to_the_character() -> None:
     folder = oracle("tau2")
     adapter = Adapter(str(folder / "official"), [folder / "public.jsonl.xz"])
-    base = json.loads((folder / "base_state.json").read_text())
-    with lzma.open(folder / "public.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            episode = json.loads(line)
-            want = {path: value for path, value in base.items() if path not in episode["gone"]} | episode["start"]
-            assert adapter.reset(episode["task"]) == episode["solved0"]
-            assert adapter.state() == want
-            for step in episode["steps"]:
-                content, error, holds = adapter.call(step["name"], step["args"])
-                assert (content, error, holds) == (step["content"], step["error"], step["solved"]), step
-                for path in step.get("unset", []):
-                    want.pop(path, None)
-                want |= step.get("set", {})
-            assert adapter.state() == want
+    base = read("tau2", "base_state.json")
+    for episode in rows("tau2", "public.jsonl.xz"):
+        want = {path: value for path, value in base.items() if path not in episode["gone"]} | episode["start"]
+        assert adapter.reset(episode["task"]) == episode["solved0"]
+        assert adapter.state() == want
+        for step in episode["steps"]:
+            content, error, holds = adapter.call(step["name"], step["args"])
+            assert (content, error, holds) == (step["content"], step["error"], step["solved"]), step
+            for path in step.get("unset", []):
+                want.pop(path, None)
+            want |= step.get("set", {})
+        assert adapter.state() == want
 
 
 def test_schemas_are_the_published_ones_to_the_character() -> None:
-    published = json.loads(oracle("tau2", "tools.json").read_text())
+    published = read("tau2", "tools.json")
     assert list(TOOLS) == list(published)
     for name, schema in published.items():
         assert json.dumps(TOOLS[name].schema) == json.dumps(schema)

@@ -45,11 +45,6 @@ def test_any_values_are_numbered_as_a_dict_does(columns):
     same(intern("state", *columns), one_by_one(*columns))
 
 
-@given(st.lists(st.lists(st.integers(-4, 4) | st.integers() | st.integers(10**20, 10**20 + 3)), min_size=1, max_size=3))
-def test_lists_of_integers_of_any_size_are_numbered_as_a_dict_does(columns):
-    same(intern("state", *columns), one_by_one(*columns))
-
-
 @pytest.mark.parametrize("column", [[0.5, float("nan")], np.array([np.nan]), [np.float32("nan"), "a"]])
 def test_nan_is_no_id(column):
     refuses(ValueError, "column 'state' must hold values that equal themselves, got nan", intern, "state", column)

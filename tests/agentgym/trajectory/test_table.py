@@ -203,11 +203,7 @@ def with_step(**change: object) -> dict:
 
 DAMAGE = {
     "nan": (json.dumps(with_step(reward=float("nan"))), "NaN is not a JSON number"),
-    "infinity": (json.dumps(with_step(reward=float("inf"))), "Infinity is not a JSON number"),
-    "1e400": (json.dumps(LINE).replace("1.0", "1e400"), "the number 1e400 is too large for a float"),
     "1e301": (json.dumps(with_step(reward=1e301)), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
-    "a huge integer": (json.dumps(LINE).replace("7", "7" * 5000), "an integer of 5000 digits"),
-    "nesting": ("[" * 200_000, "nested too deeply"),
     "not an object": ("3", "the line must be an object, got 3"),
     "empty": ("{}", "the line has no 'group'"),
     "a missing name": (json.dumps({**LINE, "won": 1, "steps": [{}]}), "won must be true or false, got 1"),
@@ -238,7 +234,6 @@ DAMAGE = {
     "allowed": (json.dumps(with_step(reply={**REPLY, "allowed": [[1.5]]})), "allowed must be a list of lists of int"),
     "allowed count": (json.dumps(with_step(reply={**REPLY, "allowed": [[2], [3]]})), "has 1 token_ids, allowed"),
     "logprobs count": (json.dumps(with_step(reply={**REPLY, "logprobs": []})), "has 1 token_ids and 0 logprobs"),
-    "no json": ("{", "not JSON: Expecting property name"),
     "bytes": (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
     "parent no pair": (json.dumps({**LINE, "parent": "a"}), r"parent must be null or \[trajectory, t\], got 'a'"),
     "parent a list": (json.dumps({**LINE, "parent": [["a"], 0]}), r"parent must be null or \[trajectory, t\]"),

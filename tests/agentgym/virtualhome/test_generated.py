@@ -19,8 +19,9 @@ from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.scene import BETWEEN, INSIDE, WIDTH, members
 from tests.agentgym.indices import check_indices
 from tests.agentgym.virtualhome.official.small_folder import write
-from tests.agentgym.virtualhome.official_houses import FOLDER, find
+from tests.agentgym.virtualhome.official_houses import FOLDER
 from tests.agentgym.virtualhome.small_houses import replay
+from tests.oracles import oracle
 from tests.refusals import refuses
 
 ALL = GeneratedActivities()
@@ -253,7 +254,7 @@ def test_task_types_and_arguments_are_checked(tmp_path: Path) -> None:
 
 
 def test_the_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    find("scene1_518_diffs.json.xz")
+    oracle("virtualhome", "scene1_518_diffs.json.xz")
     monkeypatch.setenv("VIRTUALHOME_DATA", str(FOLDER))
     env = VirtualHomeEnv(expert=True, reward=10)
     for index in (0, 7, 33):

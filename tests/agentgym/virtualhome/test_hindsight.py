@@ -13,9 +13,10 @@ from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, chores_done, id_with, split_id, with_chore
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
-from tests.agentgym.virtualhome.official_houses import FOLDER, find
+from tests.agentgym.virtualhome.official_houses import FOLDER
 from tests.agentgym.virtualhome.small_houses import EDGES, activity, do
 from tests.cases import cases
+from tests.oracles import oracle
 from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
@@ -191,7 +192,7 @@ def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> Non
 
 
 def test_chores_of_published_houses_win_when_they_are_played_again() -> None:
-    find("scene1_518_diffs.json.xz")
+    oracle("virtualhome", "scene1_518_diffs.json.xz")
     env, again = VirtualHomeEnv(data=FOLDER, split="train"), VirtualHomeEnv(data=FOLDER)
     found = 0
     for index in (0, 20):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
-from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, taken_out, visible
+from agentgym.virtualhome.scene import INSIDE, WIDTH, Node, Scene
+from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, visible
 from agentgym.virtualhome.spa.names import EMPTY, TEMPLATES, action_of, open_line
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import (
@@ -30,6 +30,7 @@ from tests.agentgym.virtualhome.micro_house import (
     house,
 )
 from tests.cases import cases
+from tests.oracles import oracle
 from tests.refusals import refuses
 
 ERROR_TEXT = "Observation: Error Input. Your input must contains 'Action: '"
@@ -215,7 +216,7 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
 
 
 def test_published_programs_in_the_papers_protocol() -> None:
-    data = official_houses.find("scene1_518_diffs.json.xz").parent
+    data = oracle("virtualhome", "scene1_518_diffs.json.xz").parent
     env = VirtualHomeEnv(data=os.fspath(data), protocol="spa", goal="loose", expert=True)
     won = 0
     for index in range(20):
@@ -224,25 +225,6 @@ def test_published_programs_in_the_papers_protocol() -> None:
             info = env.step(info["expert_action"])[-1]
         won += info["won"]
     assert won >= 12
-
-
-SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))
-
-
-def taken_out_one_by_one(edges: list[Edge]) -> set[Edge]:
-    """A list that gets shorter while one goes through it."""
-    left = list(edges)
-    for edge in left:
-        inside = (edge[2], "INSIDE", edge[0])
-        if inside in left:
-            for each in {edge, inside}:
-                left.remove(each)
-    return set(edges) - set(left)
-
-
-@given(st.lists(SOME_EDGE, unique=True, max_size=25))
-def test_the_same_edges_are_taken_out(given: list[Edge]) -> None:
-    assert set(taken_out(given)) == taken_out_one_by_one(given)
 
 
 def test_a_house_without_what_lies_in_containers_and_wrong_names() -> None:

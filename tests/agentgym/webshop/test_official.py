@@ -340,24 +340,18 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_stored_catalogue_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    store.build(tmp_path / "whole", generate(50))
+@pytest.mark.parametrize(
+    ("build", "load"),
+    [(lambda folder: store.build(folder, generate(50)), store.StoredCatalogue),
+     (lambda folder: bm25_build.build(list(documents(generate(50))), folder), bm25.load)],
+)  # fmt: skip
+def test_a_damaged_catalogue_or_index_is_refused_by_name(tmp_path: Path, build: Any, load: Any, damage: str) -> None:
+    build(tmp_path / "whole")
     for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
         folder = tmp_path / f"{name}-{damage}"
-        store.build(folder, generate(50))
+        build(folder)
         DAMAGES[damage](folder / name)
-        refuses(ValueError, rf"{name}-{damage}.*remove", store.StoredCatalogue, folder)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_index_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    texts = list(documents(generate(50)))
-    bm25_build.build(texts, tmp_path / "whole")
-    for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
-        folder = tmp_path / f"{name}-{damage}"
-        bm25_build.build(texts, folder)
-        DAMAGES[damage](folder / name)
-        refuses(DataError, rf"{name}-{damage}.*build", bm25.load, folder)
+        refuses(ValueError, rf"{name}-{damage}.*(remove|build)", load, folder)
 
 
 def shop_and_search(folder: Path) -> tuple[object, object]:

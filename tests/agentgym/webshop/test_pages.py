@@ -1,6 +1,5 @@
 """Visits: commands, pages, adverts and keys."""
 
-import pickle
 import re
 from collections.abc import Iterable, Mapping
 
@@ -27,7 +26,6 @@ from agentgym.webshop.pages import (
 )
 from agentgym.webshop.session import _PARTS, LONGEST_COMMAND, Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
-from tests.growth import FAMILIES, text_of
 from tests.refusals import refuses
 
 PATTERN = re.compile(r"(.+)\[(.+)\]")
@@ -154,40 +152,6 @@ def test_random_products_are_drawn_anew_each_time_and_the_same_again(shop: Shop)
 
     assert drawn(1) == drawn(1) != drawn(2)
     assert drawn(1)[0] != drawn(1)[1]
-
-
-COMMANDS = st.sampled_from(
-    ["search[sock]", "search[hat]", "search[<r>]", "search[<c> garden]", "search[<a> x]", "search[<c>]",
-     "search[sock item_page search_results]", "click[next >]", "click[< prev]", "click[back to search]", "click[b01]",
-     "click[b00]", "click[s]", "click[m]", "click[description]", "click[attributes]", "click[buy now]", "click[h1]"],
-) | st.text(max_size=8).map("search[{}]".format) | st.text(max_size=8)  # fmt: skip
-
-
-@settings(max_examples=150)
-@given(commands=st.lists(COMMANDS, max_size=25), brackets=st.booleans())
-def test_any_commands_are_steps_or_no_ops_and_states_continue_alike(
-    shop: Shop, commands: list[str], brackets: bool
-) -> None:
-    session, other = visit(shop, brackets), visit(shop, brackets)
-    for command in commands:
-        before = session.get_state()
-        other.set_state(pickle.loads(pickle.dumps(before)))
-        known = session.page.all_commands if brackets else session.page.commands
-        valid = session.play(command)
-        assert other.play(command) == valid
-        assert (other.get_state(), other.page.body, other.url()) == (
-            session.get_state(), session.page.body, session.url(),
-        )  # fmt: skip
-        assert valid or (session.get_state() == before and command not in known)
-
-
-@pytest.mark.parametrize("command", ["search[{}]", "click[{}]", "{}"])
-def test_a_command_of_a_million_characters_changes_nothing(command: str) -> None:
-    session = visit(SOCKS_AND_HAT)
-    before = session.get_state()
-    for family in FAMILIES.values():
-        assert not session.play(command.format(text_of(family, 1_000_000)))
-    assert session.get_state() == before
 
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))

