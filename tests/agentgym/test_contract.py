@@ -272,6 +272,29 @@ def played_on(env: Any, shown: tuple[Any, dict[str, Any]]) -> str:
     return repr(answers)
 
 
+def test_states_of_one_key_answer_alike(env_id: str) -> None:
+    """In the same task, however they were reached, in every form whose steps draw nothing."""
+    for form in forms(env_id):
+        if any(name in form for name in DRAWING) or "random" in form.values():
+            continue
+        env: Any = gym.make(env_id, **form).unwrapped
+        rng, answers, met = np.random.default_rng(0), dict[tuple[str, str], str](), 0
+        for _ in range(16):
+            _, info = env.reset(seed=3)
+            for _ in range(8):
+                offered, saved, key = sorted(info["admissible_actions"]), env.snapshot(), info["state_key"]
+                for action in (*offered[:1], *offered[-1:], "nothing of the kind"):
+                    *answer, then = env.step(action)
+                    said = repr((answer, {**then, "admissible_actions": ()}))  # these may follow from what was seen
+                    met += (key, action) in answers
+                    assert answers.setdefault((key, action), said) == said, form
+                    env.restore(saved)
+                *_, over, cut, info = env.step(choose(info, rng))
+                if over or cut:
+                    break
+        assert met > 30
+
+
 @pytest.mark.parametrize("copied", [pickle, cloudpickle, copy], ids=lambda module: module.__name__)
 @pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2, autoreset_mode="Disabled")])
 def test_a_copy_goes_on_in_the_middle_of_an_episode(env_id: str, make: Any, copied: Any) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -86,40 +85,6 @@ def test_wrong_use_says_what_exists() -> None:
     env.reset(seed=0)
     refuses(TypeError, "expected a str command, got int", env.step, 1)
     refuses(ValueError, "did you mean 'ansi'", CorridorEnv, render_mode="ansii")
-
-
-def test_stock_shared_memory_vectorisation_fails_loudly_and_pipes_work() -> None:
-    refuses(ValueError, "shared_memory", gym.vector.AsyncVectorEnv, [CorridorEnv] * 2)
-    envs = gym.vector.AsyncVectorEnv([CorridorEnv] * 2, shared_memory=False)
-    observations, _ = envs.reset(seed=0, options={"index": 2})
-    assert observations == ("cell 2", "cell 2")
-    assert envs.step(("left", "right"))[0] == ("cell 1", "cell 3")
-    envs.close()
-
-
-class ShortCorridorEnv(CorridorEnv):
-    """A corridor in which two commands that are no directions are one too many."""
-
-    def begin(self, options: dict) -> None:
-        super().begin(options)
-        self.jumps = 0
-
-    def act(self, command: str) -> tuple[float, bool, bool]:
-        self.jumps += command == "jump"
-        return super().act(command)
-
-    def is_cut(self) -> bool:
-        return self.jumps == 2
-
-
-def test_an_environment_may_cut_its_episode_itself() -> None:
-    env = ShortCorridorEnv()
-    env.reset(options={"index": 2})
-    assert env.step("jump")[1:4] == (-0.5, False, False)
-    assert env.step("jump")[1:4] == (-0.5, False, True)
-    refuses(ResetNeeded, "over", env.step, "left")
-    env.reset(options={"index": 3})
-    assert env.step("right")[1:4] == (1.0, True, False)
 
 
 def test_names_and_numbers_are_checked() -> None:

@@ -129,7 +129,6 @@ def test_wrong_use_is_explained_and_moves_nothing() -> None:
     refuses(ValueError, r"one entry per sub-environment \(2\), got 1 entries", envs.step, ["left"])
     with pytest.raises(TypeError, match=r"list, a tuple or an array with one entry per sub-environment \(2\), got str"):
         envs.step("left")
-    refuses(TypeError, "sub-environment 1: expected a str command, got NoneType", envs.step, ["left", None])
     for mask in ([True, False], np.array([1, 0]), np.array([True])):
         refuses(ValueError, "bool array of shape", envs.reset, options={"reset_mask": mask})
     refuses(ValueError, "at least one True", envs.reset, options={"reset_mask": np.array([False, False])})

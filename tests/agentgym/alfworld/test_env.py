@@ -105,17 +105,6 @@ def test_the_expert_follows_the_walkthrough_then_plans() -> None:
             assert tuple(actions[1:]) == walkthrough
 
 
-def test_the_expert_of_data_without_walkthroughs_plans() -> None:
-    for game in [*games("old_put").values()][:10]:
-        env = env_of(game, expert=True)
-        _, info = env.reset()
-        for _ in range(int(env.distance())):
-            assert info["expert_action"] in env.optimal_actions()
-            *_, info = env.step(info["expert_action"])
-        assert info["won"]
-        assert (env.distance(), env.optimal_actions()) == (0.0, ())
-
-
 @pytest.mark.parametrize("repairs", [(), "all"])
 def test_the_expert_wins_from_anywhere(repairs: Any) -> None:
     """Official games with objects listed twice included."""

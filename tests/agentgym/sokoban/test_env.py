@@ -146,15 +146,6 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, lambda: SokobanEnv().reset(options=options))
 
 
-def test_an_empty_split_of_a_file_says_so(tmp_path: Path) -> None:
-    (tmp_path / "one.txt").write_text("#####\n#@$.#\n#####\n")
-    mine = split_of(parse_level("#####\n#@$.#\n#####"))
-    assert SokobanEnv(levels=tmp_path / "one.txt", split=mine).reset(seed=0)[1]["task_id"] == "one.txt#0"
-    for split in {"train", "validation", "test"} - {mine}:
-        with pytest.raises(ValueError, match=rf"split '{split}' .* holds no task; known splits: .*all"):
-            SokobanEnv(levels=tmp_path / "one.txt", split=split).reset(seed=0)
-
-
 def test_levels_that_were_fulfilled_are_of_the_same_split() -> None:
     env = SokobanEnv()
     env.reset(options={"task_id": "level:########/#P_X__O#/########"})

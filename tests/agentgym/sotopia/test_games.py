@@ -305,20 +305,12 @@ CLAIMS = (
     "I take two books", "you get the hat", "I keep everything", "you can have the rest", "for me 2 hats", "a hat",
     "the books are mine", "I want nothing", "you take all the straßen", "I get one straße", "we plan", "I take it all",
 )  # fmt: skip
-ENDS = (".", "?", "!", ",", ";", ", but", ". ", "")
-
-
-def utterances(seed: int, count: int) -> list[str]:
-    rng = np.random.default_rng(seed)
-    pieces = [*WORDS.split(), *CLAIMS, *CLAIMS]
-    return [
-        " ".join(str(piece) + str(rng.choice(ENDS)) for piece in rng.choice(pieces, rng.integers(1, 9)))
-        for _ in range(count)
-    ]
 
 
 def test_hints_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = utterances(0, 6_000)
+    rng, pieces, ends = np.random.default_rng(0), [*WORDS.split(), *CLAIMS, *CLAIMS], (*".?!,;", ", but", ". ", "")
+    drawn = [(rng.choice(pieces, n), rng.choice(ends, n)) for n in rng.integers(1, 9, 6_000)]
+    texts = [" ".join(piece + end for piece, end in zip(*both, strict=True)) for both in drawn]
     read = phrases.read.__wrapped__  # type: ignore[attr-defined]  # without its cache
     pools = [Pool((("book", "books"), ("hat", "hats")), (3, 2)), Pool((("straße", "straßen"), ("hat", "hats")), (3, 2))]
 

@@ -14,9 +14,9 @@ from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_para
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from agentgym.core import TextSpace
-from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Act, Failure, act_line, write
+from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Failure, act_line, write
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.dialogue import COMMANDS, Rating, Verdict
+from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
 from agentgym.sotopia.models import act_request, verdict_request
@@ -235,42 +235,6 @@ def test_books_without_number_and_long_utterances() -> None:
     env.reset(seed=0)
     env.step(write(say("Hello.")))
     assert len(env.world.dialogue.turns[1].acts[1].text) == LONGEST
-
-
-def _verdict(goal: Any) -> Verdict:
-    rating = Rating(1, 1, 1, 0, 0, 1, goal)
-    return Verdict((rating, rating))
-
-
-@cases(
-    "given, words",
-    (_verdict(float("nan")), "no finite number"),
-    (_verdict(10**5_000), "no finite number"),
-    (_verdict(None), "no finite number"),
-    (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
-    (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
-    (None, "a NoneType, is no verdict"),
-    ("10", "a str, is no verdict"),
-)
-def test_a_judge_without_numbers_is_a_failure(given: Any, words: str) -> None:
-    class Mad:
-        def score(self, dialogues: Any) -> list[Verdict | Failure]:
-            return [given] * len(dialogues)
-
-    env = SotopiaEnv(judge=Mad(), max_turns=2)
-    env.reset(seed=0)
-    _, reward, *_, info = env.step(write(say("Hello.")))
-    assert (reward, info["unscored"], info["goal"]) == (0.0, True, 0.0)
-    assert words in info["failure"]
-
-
-@pytest.mark.parametrize("given", ["Hello", None, ("speak", "Hello"), Act("shout"), Act("speak", 10**5_000)])  # type: ignore[arg-type]
-def test_a_partner_without_acts_is_a_failure(given: Any) -> None:
-    env = SotopiaEnv(partner=Script(given), judge=Fixed())
-    env.reset(seed=0)
-    *_, truncated, info = env.step(write(say("Hello.")))
-    assert truncated
-    assert "is no act" in info["failure"]
 
 
 def test_lone_surrogates_and_control_characters_end_at_the_door() -> None:

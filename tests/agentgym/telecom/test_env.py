@@ -143,19 +143,6 @@ def begun(**options: object) -> tuple[TelecomEnv, dict]:
     return env, env.reset(options={"split": "train", "index": 1})[1]
 
 
-@cases(
-    "command",
-    '{"name": "check_sim_status", "arguments": {}}',
-    'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
-    "check_sim_status()",
-)
-def test_three_forms_of_a_call(command: str) -> None:
-    env, _ = begun()
-    observation, _, _, _, info = env.step(command)
-    assert info["is_action_valid"]
-    assert "SIM card" in observation
-
-
 def test_calls_and_errors_by_hand() -> None:
     both = "check_sim_status()\ncheck_wifi_status()"
     assert "Wi-Fi" not in begun()[0].step(both)[0]
@@ -179,14 +166,6 @@ def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> 
     assert observation.startswith("Error: ")
     assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
     assert info["state_key"] == before["state_key"]
-
-
-def test_a_snapshot_is_small() -> None:
-    env, _ = begun(expert=True)
-    fresh = len(pickle.dumps(env.snapshot()))
-    env.step("toggle_wifi_calling()")
-    kept = env.snapshot()
-    assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
 
 
 def test_keys_depend_on_the_state_alone() -> None:

@@ -401,15 +401,6 @@ def test_some_episodes_are_kept_whole_and_each_of_their_rows_once(forest, data) 
     assert len(found) == len(rows)
 
 
-def comb(n: int) -> dict:
-    """One trajectory of n steps, and n that were cut from it, one after each step but the last."""
-    return {
-        "group": [0] * (2 * n), "trajectory": [-1] * n + list(range(n)), "t": [*range(n), *range(1, n), n],
-        "state": [*range(n), *range(1, n), 0], "action": [0] * (2 * n), "next_state": [*range(1, n + 1), *[-1] * n],
-        "reward": [1.0] * (2 * n), "won": [False] * (2 * n), "parent": {i: (-1, i) for i in range(n - 1)},
-    }  # fmt: skip
-
-
 def ladder(n: int) -> dict:
     """Trajectories of one step, each cut from the one before."""
     return {
@@ -417,13 +408,6 @@ def ladder(n: int) -> dict:
         "next_state": list(range(1, n + 1)), "reward": [1.0] * n, "won": [False] * n,
         "terminated": [False] * (n - 1) + [True], "parent": {i: (i - 1, i - 1) for i in range(1, n)},
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", [comb, ladder])
-def test_forks_of_any_shape_are_read(shape) -> None:
-    returns = StepTable.from_arrays(**shape(4)).episode_return.tolist()
-    assert returns == {"comb": [4, 2, 3, 4, 1], "ladder": [1, 2, 3, 4]}[shape.__name__]
-    assert StepTable.from_arrays(**shape(2_000)).episode_return.max() == 2_000  # as many steps, a point each
 
 
 def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_numbered_before_it() -> None:

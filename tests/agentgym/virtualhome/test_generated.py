@@ -1,7 +1,6 @@
 """Generated houses, families of activities, and activities."""
 
 import pickle
-import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -201,24 +200,7 @@ def test_an_episode_and_invalid_commands_by_hand() -> None:
         assert {**info, "is_action_valid": True} == before
 
 
-def test_keys_are_equal_for_equal_states_alone() -> None:
-    env = VirtualHomeEnv(data="generated")
-    rng = random.Random(0)
-    seen: dict[str, Any] = {}
-    _, info = env.reset(options={"task_id": "train/drink/1"})
-    for _ in range(12):
-        env.reset(options={"task_id": "train/drink/1"})
-        info = env.describe(True)
-        for _ in range(15):
-            snapshot, done, *_ = env.episode.get_state()
-            state = (snapshot._replace(renewed=()), done)
-            assert seen.setdefault(info["state_key"], state) == state
-            if info["won"]:
-                break
-            local = [command for command in info["admissible_actions"] if not command.startswith(("walk", "turn"))]
-            info = env.step(rng.choice(local if local and rng.random() < 0.7 else info["admissible_actions"]))[-1]
-    assert len(seen) > 60
-    assert len(set(map(repr, seen.values()))) == len(seen)
+def test_equal_states_have_one_key() -> None:
     env = VirtualHomeEnv(data="generated")
     _, info = env.reset(options={"task_id": "train/place/0"})
     target = env.episode.activity.program[0]

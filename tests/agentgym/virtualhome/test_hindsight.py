@@ -167,6 +167,8 @@ def test_chores_are_of_the_split_of_their_house(split: str) -> None:
         for task_id in wander(env, index):
             assert task_id.startswith(f"{split}/")
             task = env.tasks.by_id(task_id, split)
+            other = "valid_seen" if split == "train" else "train"
+            refuses(ValueError, f"belongs to split '{split}', not to '{other}'", env.tasks.by_id, task_id, other)
             positions = [node for node in range(len(names)) if f" {env.episode.activity.lexicon.names.of[node]}" in
                          f" {task.description}".replace(",", " ")]  # fmt: skip
             kinds = {names[node] for node in positions}

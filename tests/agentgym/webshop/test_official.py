@@ -1,6 +1,5 @@
 """Official files: what is read, and what is damaged, which is named with its place."""
 
-import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,6 @@ from agentgym.webshop.official.files import find_files, read_human, read_product
 from agentgym.webshop.official.json_stream import entries
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
-from agentgym.webshop.shop import open_catalogue, open_search
 from tests.agentgym.webshop.official_files import raw_record, write_files
 from tests.agentgym.webshop.oracles import catalogue
 from tests.cases import cases
@@ -86,16 +84,11 @@ def test_which_records_count(tmp_path: Path) -> None:
     ("name", None),
     ("full_description", ["a"]),
     ("small_description", [1]),
-    ("small_description", None),
     ("pricing", 12.5),
-    ("pricing", "12.50"),
     ("pricing", "$12.5.0"),
     ("pricing", "$"),
     ("product_category", {}),
-    ("category", 0),
-    ("query", None),
     ("customization_options", ["red"]),
-    ("customization_options", {"size": "red"}),
     ("customization_options", {"size": ["red"]}),
     ("customization_options", {"size": [{"name": "red"}]}),
     ("asin", "B\n1"),
@@ -216,10 +209,10 @@ def test_entries_are_those_of_the_whole_file(
     ("{1: 2}", 'expected a name in "quotes"'),
     ("[1,]", "in the entry that begins at character 3"),
     ("[1] [2]", "text after the outermost value"),
-    ('{"a": {}, "b": ' + "9" * 5_000 + "}", "entry 1.*5000 digits"),
-    ('[{}, {"a": NaN}]', "entry 1.*NaN"),
-    ("[{}, 1e400]", "entry 1.*1e400"),
-    ("[{}, " + "[" * 100_000, "entry 1.*nested too deeply"),
+    ('{"a": {}, "b": ' + "9" * 5_000 + "}", "5000 digits.*entry 1"),
+    ('[{}, {"a": NaN}]', "NaN.*entry 1"),
+    ("[{}, 1e400]", "1e400.*entry 1"),
+    ("[{}, " + "[" * 100_000, "nested too deeply.*entry 1"),
 )
 def test_damaged_files_are_explained(
     content: str, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -352,26 +345,6 @@ def test_a_damaged_catalogue_or_index_is_refused_by_name(tmp_path: Path, build: 
         build(folder)
         DAMAGES[damage](folder / name)
         refuses(ValueError, rf"{name}-{damage}.*(remove|build)", load, folder)
-
-
-def shop_and_search(folder: Path) -> tuple[object, object]:
-    shop = open_catalogue("generated", 50, 0, folder)
-    assert isinstance(shop, store.StoredCatalogue)
-    return list(shop), open_search(shop, "bm25").top("socks lamp", 50)
-
-
-def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
-    found = []
-    for damaged in (None, "products.db", "bm25/divisors.npy"):
-        open_catalogue.cache_clear()
-        open_search.cache_clear()
-        if damaged:
-            (path,) = tmp_path.glob(f"webshop-*/{damaged}")
-            flip(path, 0.5)
-        with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
-            found.append(shop_and_search(tmp_path))
-    assert found[0] == found[1] == found[2]
 
 
 def test_the_whole_way(tmp_path: Path) -> None:

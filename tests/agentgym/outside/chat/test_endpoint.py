@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -114,14 +113,6 @@ def test_tries_are_counted_and_sent_alike(play: Play) -> None:
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
-def test_no_server_is_a_failure() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])
-    assert "no connection (" in found.reason
-    assert "refused" in found.reason
-
-
 def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
     together = threading.Barrier(24)
 
@@ -134,19 +125,6 @@ def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
         for round_ in range(3):
             assert len(texts(model.ask([request(f"{round_} {i}") for i in range(24)]))) == 24
         assert server.connections == 24
-
-
-def test_a_connection_closed_while_idle_is_opened_again() -> None:
-    def play(handler: Handler) -> None:
-        echo(handler)
-        handler.close_connection = True  # without saying so
-
-    with chat_server(play) as server:
-        model = endpoint(server.url, concurrency=1)
-        for i in range(4):
-            (answer,) = model.ask([request(str(i))])
-            assert texts([answer]) == [str(i)]
-            assert answer.attempts == 1
 
 
 def test_tokens_and_cost_are_counted_and_the_cache_costs_nothing(tmp_path: Path) -> None:
