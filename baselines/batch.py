@@ -63,14 +63,12 @@ class Batch:
     def signal(self) -> Bools:
         """Bool (n,): some advantage of the row is not 0. The others, silent rows, have no policy gradient."""
         found = (self.positive != 0) | (self.negative != 0)
-        rows: Bools = (found if found.dim() == 1 else found.any(1)).cpu().numpy()
-        return rows
+        return (found if found.dim() == 1 else found.any(1)).cpu().numpy()
 
     @property
     def distilled(self) -> Bools:
         """Bool (n,): an informed teacher has something to say of the row."""
-        found: Bools = np.array([bool(prompt) for prompt in self.informed] or [False] * len(self), np.bool_)
-        return found
+        return np.array([bool(prompt) for prompt in self.informed] or [False] * len(self), np.bool_)
 
     def kept(self) -> Batch:
         return self if self.trained.all() else self.take(np.flatnonzero(self.trained))
@@ -118,14 +116,9 @@ class Batch:
 
 
 def make_batch(
-    table: StepTable,
-    advantages: NDArray[np.float64],
-    *,
-    weighting: Weighting = "step",
-    keep_zero: bool = True,
-    merge: bool = True,
-    informed: Sequence[tuple[int, ...]] = (),
-) -> Batch:
+    table: StepTable, advantages: NDArray[np.float64], *, weighting: Weighting = "step", keep_zero: bool = True,
+    merge: bool = True, informed: Sequence[tuple[int, ...]] = (),
+) -> Batch:  # fmt: skip
     """Make the training batch of a table.
 
     Args:
@@ -187,20 +180,13 @@ def make_batch(
     sums = sums[:, :, 0] if advantages.ndim == 1 else sums[:, :, :width]
     positive, negative, positive_weight, negative_weight = torch.from_numpy(sums).to(torch.float32)
     batch = Batch(
-        prompts=tuple(reply.prompt_ids for reply in first),
-        replies=tuple(reply.token_ids for reply in first),
-        old_logprobs=old,
-        mask=mask,
-        weight=torch.from_numpy(weight).to(torch.float32),
-        positive=positive,
-        negative=negative,
-        positive_weight=positive_weight,
-        negative_weight=negative_weight,
-        trained=np.ones(n, np.bool_),
-        raw_rows=len(scored),
+        prompts=tuple(reply.prompt_ids for reply in first), replies=tuple(reply.token_ids for reply in first),
+        old_logprobs=old, mask=mask, weight=torch.from_numpy(weight).to(torch.float32), positive=positive,
+        negative=negative, positive_weight=positive_weight, negative_weight=negative_weight,
+        trained=np.ones(n, np.bool_), raw_rows=len(scored),
         allowed=tuple(reply.allowed for reply in first) if any(reply.allowed for reply in first) else (),
         informed=tuple(taught) if any(taught) else (),
-    )
+    )  # fmt: skip
     return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal | batch.distilled)
 
 
@@ -212,8 +198,7 @@ def _shared_shares(table: StepTable, *, scored: Bools) -> Floats:
 def _shares(table: StepTable, *, scored: Bools) -> Floats:
     """Each row's share of its trajectory: float64 (N,)."""
     scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)
-    shares: Floats = 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
-    return shares
+    return 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
 
 
 def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[Floats, Bools]:
@@ -324,5 +309,4 @@ class TokenColumns:
 
 def _left(lengths: Ints) -> Bools:
     """Bool (n, longest): row i begins with lengths[i] Trues."""
-    columns: Bools = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    return columns
+    return np.arange(lengths.max(initial=0)) < lengths[:, None]

@@ -194,6 +194,31 @@ class Optimiser(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
+class Distillation(_Group):
+    """The divergence from an informed teacher, added to the policy's loss, see `baselines.distillation`.
+
+    Attributes:
+        weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
+        alpha: 0 for KL(teacher || policy), 1 for KL(policy || teacher), or a mixture between.
+        top: number of the policy's likeliest tokens that are compared; None: the whole vocabulary.
+        tail: whether all other tokens together count as one more; else both distributions are normalised over the
+            likeliest tokens.
+        ratio_cap: limit of the importance weight pi / pi_old of the sampled token; None: no weight.
+        entry_cap: limit of a single vocabulary entry's term; None: none.
+        sampled: use only the sampled tokens, without distributions: an unbiased gradient for alpha 1.
+    """
+
+    weight: Weight = 0.0
+    alpha: Share = 0.5
+    top: Size | None = 100
+    tail: bool = True
+    ratio_cap: Positive | None = 2.0
+    entry_cap: Positive | None = None
+    sampled: bool = False
+
+
+@fields_checked
+@dataclass(frozen=True)
 class Loss(_Group):
     """The loss function, see `baselines.losses`.
 
@@ -220,6 +245,7 @@ class Loss(_Group):
             bits, in which sampling and scoring round differently; "recompute" scores the replies again before the
             update, for samplers with other kernels; "stored" always uses the stored ones, for replies of policies that
             no longer exist.
+        distillation: a further term, see `Distillation`; its settings are named "distillation.weight" and so on.
     """
 
     objective: Literal["ppo", "cispo"] = "ppo"
@@ -240,6 +266,7 @@ class Loss(_Group):
     weighting: Weighting = "step"
     keep_zero: bool = True
     old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
+    distillation: Distillation = Distillation()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -252,31 +279,6 @@ class Loss(_Group):
     def needs_start(self) -> bool:
         """Whether the loss needs the frozen start policy."""
         return self.kl > 0 and self.kl_in == "loss"
-
-
-@fields_checked
-@dataclass(frozen=True)
-class Distillation(_Group):
-    """The divergence from an informed teacher, added to the policy's loss, see `baselines.distillation`.
-
-    Attributes:
-        weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
-        alpha: 0 for KL(teacher || policy), 1 for KL(policy || teacher), or a mixture between.
-        top: number of the policy's likeliest tokens that are compared; None: the whole vocabulary.
-        tail: whether all other tokens together count as one more; else both distributions are normalised over the
-            likeliest tokens.
-        ratio_cap: limit of the importance weight pi / pi_old of the sampled token; None: no weight.
-        entry_cap: limit of a single vocabulary entry's term; None: none.
-        sampled: use only the sampled tokens, without distributions: an unbiased gradient for alpha 1.
-    """
-
-    weight: Weight = 0.0
-    alpha: Share = 0.5
-    top: Size | None = 100
-    tail: bool = True
-    ratio_cap: Positive | None = 2.0
-    entry_cap: Positive | None = None
-    sampled: bool = False
 
 
 @fields_checked
@@ -355,24 +357,21 @@ class Checkpoints(_Group):
 
 
 _GROUPS: dict[str, type] = {
-    "rollout": Rollout,
-    "optimiser": Optimiser,
-    "loss": Loss,
-    "distillation": Distillation,
-    "memory": Memory,
-    "schedule": Schedule,
-    "validation": Validation,
-    "checkpoint": Checkpoints,
-}
+    "rollout": Rollout, "optimiser": Optimiser, "loss": Loss, "distillation": Distillation, "memory": Memory,
+    "schedule": Schedule, "validation": Validation, "checkpoint": Checkpoints,
+}  # fmt: skip
 _RENAMED = {
-    "schedule": "schedule.shape",
-    "validate_every": "validation.every",
-    "validate_tokens": "validation.tokens",
-    "checkpoint_every": "checkpoint.every",
-    "keep_checkpoints": "checkpoint.keep",
-}
+    "schedule": "schedule.shape", "validate_every": "validation.every", "validate_tokens": "validation.tokens",
+    "checkpoint_every": "checkpoint.every", "keep_checkpoints": "checkpoint.keep",
+}  # fmt: skip
+_GROUPED = [
+    f"{group}.{field.name}"
+    for group, cls in _GROUPS.items()
+    for field in dataclasses.fields(cls)
+    if field.name not in _GROUPS
+]
 _SYNONYMS = {"memory.pass_tokens": "memory.microbatch_tokens"}
-_GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
+_SYNONYMS |= {f"loss.{name}": name for name in _GROUPED if name.startswith("distillation.")}
 #: The flat names of version 0.2.
 _LATER = ("distillation.", "rollout.probe_every", "rollout.on_mismatch")
 _FLAT = {
@@ -392,7 +391,8 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in sorted(given.items(), key=lambda item: not dataclasses.is_dataclass(item[1])):
         within = vars(value) if dataclasses.is_dataclass(value) else value
         if name in _GROUPS and isinstance(within, Mapping):
-            found |= {f"{name}.{field}": each for field, each in within.items()}
+            inner = {field: each for field, each in within.items() if field in _GROUPS}  # a term of the loss
+            found |= {f"{name}.{field}": each for field, each in within.items() if field not in inner} | by_name(inner)
         else:
             found[_FLAT.get(name, name)] = value
     return {_SYNONYMS.get(name, name): value for name, value in found.items()}
@@ -432,6 +432,8 @@ def _takes_names(cls: ClassT) -> ClassT:
                 meant = next((each for each in NAMES if each.rpartition(".")[2] == close), None)
                 hint = f"did you mean {meant!r}?" if meant else f"known: {', '.join(NAMES)}"
                 raise TypeError(f"TrainerConfig: unknown setting {name!r}; {hint}")
+        if "distillation" in groups:
+            groups.setdefault("loss", {})["distillation"] = Distillation(**groups.pop("distillation"))
         made(self, **flat, **{group: _GROUPS[group](**fields) for group, fields in groups.items()})
 
     cls.__init__ = init  # type: ignore[misc]
@@ -453,7 +455,7 @@ class TrainerConfig:
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0, since a
             greedy policy explores nothing.
         seed: of task choice, episodes, sampling and mini-batches.
-        rollout, optimiser, loss, distillation, memory, schedule, validation, checkpoint: groups, see their classes.
+        rollout, optimiser, loss, memory, schedule, validation, checkpoint: groups, see their classes.
     """
 
     iterations: Count = 50
@@ -466,7 +468,6 @@ class TrainerConfig:
     rollout: Rollout = Rollout()
     optimiser: Optimiser = Optimiser()
     loss: Loss = Loss()
-    distillation: Distillation = Distillation()
     memory: Memory = Memory()
     schedule: Schedule = Schedule()
     validation: Validation = Validation()
@@ -492,6 +493,7 @@ class TrainerConfig:
         2
         """
         whole = {name for name, value in changes.items() if dataclasses.is_dataclass(value)}
+        whole |= {"distillation"} if "loss" in whole else set()
         kept = {name: value for name, value in self.settings().items() if name.partition(".")[0] not in whole}
         return TrainerConfig(**{**kept, **changes})
 

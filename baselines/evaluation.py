@@ -105,14 +105,9 @@ class Evaluation:
 
 def evaluate(
     envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any] | Sequence[gym.vector.VectorEnv[Any, Any, Any]],
-    policy: Policy,
-    tasks: Sequence[Mapping[str, Any]],
-    *,
-    seed: int,
-    temperature: float | None = None,
-    repeats: int = 1,
-    columns: Sequence[str] = (),
-) -> Evaluation:
+    policy: Policy, tasks: Sequence[Mapping[str, Any]], *, seed: int, temperature: float | None = None,
+    repeats: int = 1, columns: Sequence[str] = (),
+) -> Evaluation:  # fmt: skip
     """Play every task and return the outcomes per task.
 
     Args:
@@ -186,5 +181,4 @@ def at_temperature(policy: Policy, temperature: float | None) -> Policy:
     change = getattr(policy, "with_settings", None)
     if change is None:
         raise TypeError(f"{type(policy).__name__} has no temperature to override; leave temperature=None")
-    changed: Policy = change(temperature=temperature)
-    return changed
+    return change(temperature=temperature)

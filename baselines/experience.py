@@ -86,14 +86,9 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def gather(
-    envs: Envs,
-    policy: Any,
-    tasks: Sequence[Mapping[str, Any]],
-    config: TrainerConfig,
-    iteration: int,
-    credit: Any,
+    envs: Envs, policy: Any, tasks: Sequence[Mapping[str, Any]], config: TrainerConfig, iteration: int, credit: Any,
     progress: Callable[[int], None] | None = None,
-) -> Experience:
+) -> Experience:  # fmt: skip
     """Play the episodes of an iteration, a function of the weights, the seed and the iteration's number.
 
     Args:
@@ -105,24 +100,17 @@ def gather(
     timed, more = Timed(policy), schedule(credit, iteration, config)
     sample = sample_groups(
         lambda chosen, seed: play_groups(envs, timed, [{**one, **more} for one in chosen], config, seed, progress),
-        tasks,
-        config.groups,
-        generator,
-        rounds=config.rollout.resample_rounds,
+        tasks, config.groups, generator, rounds=config.rollout.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
-    )
+    )  # fmt: skip
     getattr(policy, "forget", lambda: None)()  # frees the memory of the kept keys for the update
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(
-        table=sample.table,
-        outcomes=first.summary() | ({"contrast": first.contrast} if config.group_size > 1 else {}),
+        table=sample.table, outcomes=first.summary() | ({"contrast": first.contrast} if config.group_size > 1 else {}),
         resampling={"groups_resampled": float(sample.resampled), "groups_flat": float(sample.flat)},
-        played=sample.played,
-        tokens=timed.tokens,
-        seconds=time.perf_counter() - begin,
-        seconds_generation=timed.seconds,
-        generator=generator,
-    )
+        played=sample.played, tokens=timed.tokens, seconds=time.perf_counter() - begin,
+        seconds_generation=timed.seconds, generator=generator,
+    )  # fmt: skip
 
 
 def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tuple[Envs, Any]:
@@ -164,8 +152,7 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
 
 def schedule(credit: Any, iteration: int, config: TrainerConfig) -> Mapping[str, Any]:
     """Return the reset options that a credit method adds to training tasks in an iteration; none by most."""
-    added: Mapping[str, Any] = getattr(credit, "schedule", lambda *_: {})(iteration, config.iterations)
-    return added
+    return getattr(credit, "schedule", lambda *_: {})(iteration, config.iterations)
 
 
 class _GivenUpError(Exception):

@@ -5,8 +5,6 @@ StepTable -> costs of replies -> credit -> advantages -> make_batch -> update
                             scorer's scores                       scorer's update
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable
@@ -167,7 +165,7 @@ class Learner:
                 cut_off(table) if advantages.ndim == 1 else cut_off(table)[:, None], np.nan, advantages
             )
         credited = time.perf_counter()
-        informed: Any = getattr(self.scorer, "informed", None) if config.distillation.weight else None
+        informed: Any = getattr(self.scorer, "informed", None) if config.loss.distillation.weight else None
         batch = make_batch(
             table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero,
             informed=() if informed is None else informed(table),
@@ -214,8 +212,7 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     shared = {name: getattr(config.memory, name) for name in SHARED_LIMITS} | {"temperature": config.temperature}
     shared["microbatch_tokens"] = Limits.of(policy, config.memory).tokens
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
-    made: StepScorer = filled.make_in(policy, envs)
-    return made
+    return filled.make_in(policy, envs)
 
 
 def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch, kept: Batch) -> Row:

@@ -12,8 +12,6 @@ GSPO-token "step-token" (equations 13 and 14); DAPO clip_high above clip_low and
 Dr. GRPO "constant"; MiniMax-M1 the objective "cispo".
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -51,14 +49,9 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
 
 
 def clipped_surrogate(
-    ratio: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    ratio: Tensor, positive: Tensor, negative: Tensor, *, clip_low: float = 0.2, clip_high: float = 0.2,
     dual_clip: float | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the negated clipped objective of every token, to be minimised.
 
     Args:
@@ -194,12 +187,7 @@ def aggregate(values: Tensor, mask: Tensor, aggregation: Aggregation, divisor: T
 
 
 def clipped_weight(
-    ratio: Tensor,
-    positive_weight: Tensor,
-    negative_weight: Tensor,
-    *,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    ratio: Tensor, positive_weight: Tensor, negative_weight: Tensor, *, clip_low: float = 0.2, clip_high: float = 0.2
 ) -> Tensor:
     """Return, per token, the weight of the raw rows whose objective is clipped, float (n, L).
 

@@ -3,8 +3,6 @@
 Relabelled episodes, an expert's, or another policy's have no log-probabilities under these prompts.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

@@ -30,30 +30,17 @@ class PPOOptions(GAEOptions, total=False):
     """Options of `ppo`: those of `gae`, and of the levels."""
 
     level: Annotated[Level, option("turn", "what is estimated over", authors="token")]
-    token_gamma: Annotated[
-        float,
-        option(
-            1.0, 'discount per token; gamma is the discount per turn and has no part in level "token"', low=0, high=1
-        ),
-    ]
-    token_lam: Annotated[
-        float,
-        option(
-            1.0,
-            'weight of longer looks ahead over tokens at level "residual", where lam is that of turns',
-            low=0,
-            high=1,
-        ),
-    ]
+    token_gamma: Annotated[float, option(
+        1.0, 'discount per token; gamma is the discount per turn and has no part in level "token"', low=0, high=1,
+    )]  # fmt: skip
+    token_lam: Annotated[float, option(
+        1.0, 'weight of longer looks ahead over tokens at level "residual", where lam is that of turns', low=0, high=1,
+    )]  # fmt: skip
     residual: Annotated[float, option(1 / 3, 'how far level "residual" tells the tokens of a turn apart', low=0)]
-    whiten: Annotated[
-        bool,
-        option(
-            True,
-            'advantages of a batch get mean 0 and variance 1, over steps at level "turn", else over reply tokens; the '
-            'penalty "advantage" is taken off afterwards',
-        ),
-    ]
+    whiten: Annotated[bool, option(
+        True, 'advantages of a batch get mean 0 and variance 1, over steps at level "turn", else over reply tokens; '
+        'the penalty "advantage" is taken off afterwards',
+    )]  # fmt: skip
 
 
 #: "authors" is verl-agent: tokens of one reply only, every reply rewarded with its episode's return.
@@ -96,12 +83,9 @@ def ppo(
 
 def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptions) -> Estimate:
     given: GAEOptions = {
-        "gamma": options["gamma"],
-        "lam": options["lam"],
-        "horizon": options["horizon"],
-        "penalty": options["penalty"],
+        "gamma": options["gamma"], "lam": options["lam"], "horizon": options["horizon"], "penalty": options["penalty"],
         "invalid_penalty": 0.0 if options["penalty"] == "advantage" else options["invalid_penalty"],
-    }
+    }  # fmt: skip
     return Estimate(gae(table, values=values, **given), lambda_returns(table, values=values, **given))
 
 

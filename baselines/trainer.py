@@ -118,19 +118,10 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        policy: Any,
-        envs: Envs,
-        credit: Credit,
-        tasks: Sequence[Mapping[str, Any]],
-        config: TrainerConfig,
-        *,
-        scorer: StepScorer | None = None,
-        validation_tasks: Sequence[Mapping[str, Any]] = (),
-        folder: str | Path | None = None,
-        resume: bool = False,
-        tensorboard: bool = False,
-    ) -> None:
+        self, policy: Any, envs: Envs, credit: Credit, tasks: Sequence[Mapping[str, Any]], config: TrainerConfig, *,
+        scorer: StepScorer | None = None, validation_tasks: Sequence[Mapping[str, Any]] = (),
+        folder: str | Path | None = None, resume: bool = False, tensorboard: bool = False,
+    ) -> None:  # fmt: skip
         if not len(tasks):
             raise ValueError("there are no training tasks; give reset options such as [{'split': 'train', 'index': 0}]")
         if not callable(credit):
@@ -374,16 +365,12 @@ class Trainer:
         save_checkpoint(
             self.folder,
             Checkpoint(
-                identity=self._identity(),
-                iteration=self.iteration,
-                seconds=self.seconds,
-                model=trained_state(self.policy.model),
-                optimizer=self.learner.optimizer.state_dict(),
-                scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(),
-                ahead=self._ahead,
+                identity=self._identity(), iteration=self.iteration, seconds=self.seconds,
+                model=trained_state(self.policy.model), optimizer=self.learner.optimizer.state_dict(),
+                scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(), ahead=self._ahead,
             ),
             keep=self.config.checkpoint.keep,
-        )
+        )  # fmt: skip
 
     def _finish(self, begun: int) -> None:
         if self.folder is None or not self.is_over or not hasattr(self.policy, "save_pretrained"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,13 +26,10 @@ from baselines.losses import (
     normaliser,
 )
 from policies.scoring.attention import may_take_runs
-from policies.scoring.head import check_finite, not_finite, rectangles
+from policies.scoring.head import Rows, check_finite, not_finite, rectangles
 from policies.scoring.packed import can_pack, has_varlen, merge_chains, rows_per_pass
 from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import can_recompute, is_exact, memory_explained, on_gpu, recomputed_activations
-
-#: n token sequences.
-Rows = Sequence[Sequence[int]]
 
 
 class Scores(Protocol):
@@ -53,8 +49,8 @@ class Scorer(Protocol):
 
     def score(
         self,
-        prompts: Sequence[Sequence[int]],
-        replies: Sequence[Sequence[int]],
+        prompts: Rows,
+        replies: Rows,
         temperature: float | None = None,
         *,
         tokens_per_pass: int | None = None,
@@ -128,9 +124,7 @@ class Limits:
             {"share_prefixes": True} if self.share_prefixes else {}
         )
 
-    def passes(
-        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], rows: NDArray[np.int64]
-    ) -> list[NDArray[np.int64]]:
+    def passes(self, prompts: Rows, replies: Rows, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Divide some rows, int64 (n,), into those of each pass."""
         size = self.rows or max(len(rows), 1)
         parts = [rows[low : low + size] for low in range(0, len(rows), size)]
@@ -169,13 +163,9 @@ def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW
     weights = [value for value in model.parameters() if value.requires_grad]
     # The fused step takes a sixth of the time of the plain one on small weights; both keep the same state.
     return torch.optim.AdamW(
-        weights,
-        lr=config.learning_rate,
-        weight_decay=config.optimiser.weight_decay,
-        betas=(0.9, 0.999),
-        eps=1e-8,
+        weights, lr=config.learning_rate, weight_decay=config.optimiser.weight_decay, betas=(0.9, 0.999), eps=1e-8,
         fused=weights[0].device.type in ("cpu", "cuda"),
-    )
+    )  # fmt: skip
 
 
 @torch.no_grad()
@@ -209,14 +199,9 @@ def recomputes(policy: Scorer, config: TrainerConfig) -> bool:
 
 
 def update(
-    policy: Scorer,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    config: TrainerConfig,
-    generator: np.random.Generator,
-    reference: Scorer | None = None,
-    teacher: Scorer | None = None,
-) -> dict[str, float]:
+    policy: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerConfig,
+    generator: np.random.Generator, reference: Scorer | None = None, teacher: Scorer | None = None,
+) -> dict[str, float]:  # fmt: skip
     """Train the policy on a batch and return what happened.
 
     Each mini-batch's loss is divided by its share of all weight, so the mean of the mini-batch gradients is the
@@ -250,7 +235,7 @@ def update(
     if batch.informed and teacher is None:
         raise ValueError("rows with an informed prompt need the teacher that reads it")
     limits = Limits.of(policy, config.memory, batch.prompts, batch.replies)
-    if batch.informed and not config.distillation.sampled:  # distributions are those of rectangles
+    if batch.informed and not config.loss.distillation.sampled:  # distributions are those of rectangles
         limits = dataclasses.replace(limits, packed=False, share_prefixes=False)
     longest = max((len(p) + len(r) for p, r in zip(batch.prompts, batch.replies, strict=True)), default=0)
     try:
@@ -261,15 +246,9 @@ def update(
 
 
 def _update(
-    policy: Scorer,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    config: TrainerConfig,
-    generator: np.random.Generator,
-    reference: Scorer | None,
-    teacher: Scorer | None,
-    limits: Limits,
-) -> dict[str, float]:
+    policy: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerConfig,
+    generator: np.random.Generator, reference: Scorer | None, teacher: Scorer | None, limits: Limits,
+) -> dict[str, float]:  # fmt: skip
     terms = config.loss
     figures: dict[str, float] = {}
     trust: Tensor | None = None
@@ -394,15 +373,9 @@ def _blame(model: nn.Module, sums: Tensor) -> str:
 
 
 def _backward(
-    policy: Scorer,
-    part: Batch,
-    reference: Tensor | None,
-    trust: Tensor | None,
-    divisor: float,
-    config: TrainerConfig,
-    limits: Limits,
-    lesson: tuple[Scorer, float] | None,
-) -> tuple[Tensor, Tensor]:
+    policy: Scorer, part: Batch, reference: Tensor | None, trust: Tensor | None, divisor: float, config: TrainerConfig,
+    limits: Limits, lesson: tuple[Scorer, float] | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Add the gradient of some rows, if gradients are enabled.
 
     Args:
@@ -416,7 +389,7 @@ def _backward(
     """
     terms = config.loss
     taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
-    whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
+    whole = {"distributions": True} if len(taught) and not config.loss.distillation.sampled else {}
     given = limits.scoring | ({"allowed": part.allowed} if part.allowed else {}) | whole
     scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given)
     logprobs, weight = scores.logprobs, part.weight[:, None]
@@ -439,7 +412,7 @@ def _backward(
     apart = torch.zeros_like(policy_loss)
     if lesson is not None and len(taught):
         apart = _distillation(lesson[0], part, taught, scores, config, limits) / lesson[1]
-        loss = loss + config.distillation.weight * apart
+        loss = loss + config.loss.distillation.weight * apart
     if torch.is_grad_enabled():
         loss.backward()
     with torch.no_grad():
@@ -460,7 +433,7 @@ def _distillation(
         [column[row] for row in taught] if column else [] for column in (part.informed, part.replies, part.allowed)
     )
     given: dict[str, Any] = limits.scoring | ({"allowed": allowed} if allowed else {})
-    given |= {} if config.distillation.sampled else {"distributions": True}
+    given |= {} if config.loss.distillation.sampled else {"distributions": True}
     with torch.no_grad():
         informed = teacher.score(prompts, replies, config.temperature, entropy=None, **given)
     # The places of the tokens are worked out on the host: after tensor[mask] it would wait for their number.
@@ -477,6 +450,6 @@ def _distillation(
         scores.logprobs[row, column],
         informed.logprobs[line, column],
         part.old_logprobs[row, column],
-        config.distillation,
+        config.loss.distillation,
     )
     return (part.weight[row] * losses).sum()

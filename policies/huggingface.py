@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from agentgym.outside.text import clean
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from policies.decode.cache import WeightsCount, weights_version
 from policies.decode.loop import LoopSampler, Reuse
@@ -34,7 +34,7 @@ from policies.pretrained import (
 )
 from policies.prompts import Prompt, PromptEncoder, PromptTooLongError
 from policies.scoring import TokenScores, score_replies
-from policies.scoring.head import check_finite
+from policies.scoring.head import Rows, check_finite
 from policies.scoring.packed import score_packed
 from policies.scoring.prefix_tree import score_trees
 from policies.training import memory_explained
@@ -71,16 +71,9 @@ class HuggingFacePolicy:
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        device: str | torch.device | None = None,
-        sampler: Sampler | None = None,
-        autocast: torch.dtype | Literal["auto"] | None = "auto",
-        reuse: Reuse = "auto",
-        **settings: Any,
-    ) -> None:
+        self, model: Any, tokenizer: Any, *, device: str | torch.device | None = None, sampler: Sampler | None = None,
+        autocast: torch.dtype | Literal["auto"] | None = "auto", reuse: Reuse = "auto", **settings: Any,
+    ) -> None:  # fmt: skip
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
                 f"expected a causal language model with an output head, got {type(model).__name__}: "
@@ -113,8 +106,7 @@ class HuggingFacePolicy:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = next(self.model.parameters()).device
-        return device
+        return next(self.model.parameters()).device
 
     def with_settings(self, **changes: Any) -> HuggingFacePolicy:
         """Return the same model and tokenizer (shared, not copied) under other settings.
@@ -189,14 +181,10 @@ class HuggingFacePolicy:
 
     # -- acting -----------------------------------------------------------------------------------------------
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         return self.act_each(observations, infos, [rng] * len(observations))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         """Return one reply per running sub-environment; of infos at most "admissible_actions" is read.
 
         A reply depends only on its observation and its own generator, which draws `max_new_tokens` uniform numbers for
@@ -255,7 +243,7 @@ class HuggingFacePolicy:
             )
         )
 
-    def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None:
+    def restrictions(self, infos: Infos) -> Sequence[Restriction | None] | None:
         """Return the restriction of each reply; None without any."""
         return None if self._commands is None else self._commands.of(infos)
 
@@ -297,17 +285,10 @@ class HuggingFacePolicy:
         return Reply(text, prompt, ids)
 
     def score(
-        self,
-        prompts: Sequence[Sequence[int]],
-        replies: Sequence[Sequence[int]],
-        temperature: float | None = None,
-        *,
-        tokens_per_pass: int | None = None,
-        share_prefixes: bool = False,
-        entropy: bool | None = True,
-        allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+        self, prompts: Rows, replies: Rows, temperature: float | None = None, *, tokens_per_pass: int | None = None,
+        share_prefixes: bool = False, entropy: bool | None = True, allowed: Sequence[Rows] | None = None,
         distributions: bool = False,
-    ) -> TokenScores:
+    ) -> TokenScores:  # fmt: skip
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
         Args:
@@ -360,16 +341,9 @@ class HuggingFacePolicy:
 
     @classmethod
     def from_pretrained(
-        cls,
-        path: str | Path,
-        *,
-        device: str | torch.device | None = None,
-        dtype: torch.dtype | str = "auto",
-        download: bool = False,
-        base: str | Path | None = None,
-        attn_implementation: str | None = None,
-        **settings: Any,
-    ) -> Self:
+        cls, path: str | Path, *, device: str | torch.device | None = None, dtype: torch.dtype | str = "auto",
+        download: bool = False, base: str | Path | None = None, attn_implementation: str | None = None, **settings: Any,
+    ) -> Self:  # fmt: skip
         """Read a folder written by `save_pretrained`, any other Hugging Face model, or an adapter of peft.
 
         Args:

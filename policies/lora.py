@@ -5,8 +5,6 @@ float32, so the base may be in bfloat16. With the adapter switched off the model
 reference model of a KL penalty needs no memory (`policies.training.frozen`).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import dataclass
@@ -78,12 +76,9 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
         raise ValueError("the policy has an adapter already: merge it with policies.lora.merge_lora first")
     targets = settings.targets if isinstance(settings.targets, str) else list(settings.targets)
     config = peft.LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        target_modules=targets,
-        lora_dropout=settings.dropout,
+        r=settings.rank, lora_alpha=settings.alpha, target_modules=targets, lora_dropout=settings.dropout,
         task_type="CAUSAL_LM",
-    )
+    )  # fmt: skip
     devices = [policy.device] if policy.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):  # peft draws from the global generators
         torch.manual_seed(seed)
@@ -91,8 +86,7 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
             model = peft.get_peft_model(policy.model, config)
         except ValueError as error:
             raise ValueError(f"no adapter can be added for targets={settings.targets!r}: {error}") from error
-    adapted: Policy = policy.with_model(model)
-    return adapted
+    return policy.with_model(model)
 
 
 def has_adapter(model: Any) -> bool:
@@ -138,8 +132,7 @@ def merge_lora(policy: Policy) -> Policy:
         id(each): torch.nn.Parameter(each.detach().cpu().clone(), each.requires_grad)
         for each in policy.model.parameters()
     }
-    merged: Policy = policy.with_model(copy.deepcopy(policy.model, on_cpu).merge_and_unload())
-    return merged
+    return policy.with_model(copy.deepcopy(policy.model, on_cpu).merge_and_unload())
 
 
 def save_adapter(folder: Path, policy: Any) -> None:
@@ -205,8 +198,7 @@ def begin_with(policy: Policy, folder: Path) -> Policy:
     """
     model = _read_onto(policy.model, folder, adapter_base(folder))
     model.begins_adapted = True
-    adapted: Policy = policy.with_model(model)
-    return adapted
+    return policy.with_model(model)
 
 
 def _read_onto(model: Any, folder: Path, base: str | Path) -> Any:

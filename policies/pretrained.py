@@ -1,7 +1,5 @@
 """A policy's folder: a Hugging Face model, its tokenizer, and what the policy adds to them, in `policy.json`."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -150,8 +148,7 @@ def text_config(model: Any) -> Any:
 
 def most_positions(model: Any) -> int | None:
     """Return the maximum context of a model, in tokens; None: no limit."""
-    found: int | None = getattr(text_config(model), "max_position_embeddings", None)
-    return found
+    return getattr(text_config(model), "max_position_embeddings", None)
 
 
 def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:

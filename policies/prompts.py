@@ -7,8 +7,6 @@ A window is rendered and tokenized again at every step. A transcript (`wrappers.
 Tokenizing its text again might give other tokens than the model wrote, and templates delete earlier thoughts.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -73,19 +71,10 @@ class PromptEncoder:
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        *,
-        prefix: str,
-        suffix: str = "",
-        ends: Collection[int] = (),
-        new_tokens: int,
-        positions: int | None,
-        vocabulary: int | None = None,
-        template: Mapping[str, Any] | None = None,
-        longest: int | None = None,
-        cut: bool = False,
-    ) -> None:
+        self, tokenizer: Any, *, prefix: str, suffix: str = "", ends: Collection[int] = (), new_tokens: int,
+        positions: int | None, vocabulary: int | None = None, template: Mapping[str, Any] | None = None,
+        longest: int | None = None, cut: bool = False,
+    ) -> None:  # fmt: skip
         self._tokenizer = tokenizer
         self._prefix = prefix
         self._suffix = suffix
@@ -161,10 +150,7 @@ class PromptEncoder:
         chat = [{"role": clean(role, len(role)), "content": clean(text, len(text))} for role, text in messages]
         if not self._template["chat_template"]:
             return "".join(f"{message['content']}\n" for message in chat)
-        text: str = self._tokenizer.apply_chat_template(
-            chat, tokenize=False, add_generation_prompt=True, **self._template
-        )
-        return text
+        return self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, **self._template)
 
     def _checked(self, ids: Prompt) -> Prompt:
         room = None if self._positions is None else self._positions - self._new_tokens

@@ -1,13 +1,12 @@
 """Players without a model: uniformly random, the environment's own expert, and an expert that errs."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 
 
@@ -36,9 +35,7 @@ class RandomPolicy:
     (True, '<action></action>')
     """
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per running sub-environment, drawn in their order; observations are not read.
 
         Raises:
@@ -46,9 +43,7 @@ class RandomPolicy:
         """
         return self.act_each(observations, infos, [rng] * len(observations))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
         return [
             Reply(tagged(given[rng.integers(len(given))]) if given else SILENT)
@@ -67,9 +62,7 @@ class ExpertPolicy:
     '<action>left</action>'
     """
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per running sub-environment; `observations` and `rng` are not used.
 
         Raises:
@@ -78,9 +71,7 @@ class ExpertPolicy:
         advice = _column(infos, "expert_action", "make the environments with expert=True")
         return [Reply(tagged(command)) for command in advice]
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         return self.act(observations, infos, rngs[0])
 
 
@@ -101,9 +92,7 @@ class NoisyExpert:
             raise ValueError(f"optimal must be a probability, got {optimal}")
         self.optimal, self.others = optimal, others
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
         follows = rng.random(len(observations)) < self.optimal
         if self.others is not None:
@@ -121,7 +110,7 @@ class NoisyExpert:
         ]
 
 
-def _column(infos: Mapping[str, NDArray[Any]], key: str, remedy: str) -> NDArray[Any]:
+def _column(infos: Infos, key: str, remedy: str) -> NDArray[Any]:
     if key not in infos:
         raise KeyError(f"this policy needs infos[{key!r}], but the infos hold {sorted(infos)}: {remedy}")
     return infos[key]

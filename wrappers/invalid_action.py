@@ -4,8 +4,6 @@ An action is invalid if `info["is_action_valid"]` is False: an unreadable reply 
 refuses. The penalty is part of that step's reward, as in published trainers (coefficient 0.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -14,10 +14,8 @@ came later. A row's own reply is never part of its context.
 Source: docs/credit/privileged.md.
 """
 
-from __future__ import annotations
-
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -183,7 +181,7 @@ class Contexts:
                     found[row] = self.right[int(given[place % len(given)])]
         return found
 
-    def _pairs(self) -> zip[tuple[str | None, tuple[str, ...]]]:
+    def _pairs(self) -> Iterator[tuple[str | None, tuple[str, ...]]]:
         return zip(self.right, self.wrong, strict=True)
 
 

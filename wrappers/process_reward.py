@@ -12,8 +12,6 @@ after a termination, so the optimal policy is unchanged (Ng, Harada and Russell 
 2017). The other kinds can change it.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import numbers

@@ -17,8 +17,6 @@ environment's tools (`wrappers.tools.read_tool_reply`). Parsing is one pass, lin
 reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` holds the reason.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence
@@ -201,19 +199,11 @@ def check_reply(text: Any) -> None:
 
 
 def parse_reply(
-    text: str,
-    *,
-    require_think: bool = False,
-    several: Literal["error", "first", "last", "all"] = "error",
-    outside: Literal["ignore", "error"] = "ignore",
-    max_length: int = 1000,
-    action_tag: str = "action",
-    think_tag: str = "think",
-    command_tags: Sequence[str] = (),
-    ignore_case: bool = True,
-    form: Form = "tags",
+    text: str, *, require_think: bool = False, several: Literal["error", "first", "last", "all"] = "error",
+    outside: Literal["ignore", "error"] = "ignore", max_length: int = 1000, action_tag: str = "action",
+    think_tag: str = "think", command_tags: Sequence[str] = (), ignore_case: bool = True, form: Form = "tags",
     tools: Tools | None = None,
-) -> ParsedReply:
+) -> ParsedReply:  # fmt: skip
     """Parse a reply.
 
     Args:

@@ -10,8 +10,6 @@ subtracted as it was added when s was entered, although the graph has grown (Dev
 shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Hashable, Sequence
@@ -88,18 +86,10 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
     """
 
     def __init__(
-        self,
-        env: gym.vector.VectorEnv[Any, Any, Any],
-        gamma: float,
-        *,
-        decay: float = 0.9,
-        scale: float = 1.0,
-        key: Key | None = None,
-        task: Task | None = None,
-        success: Success | None = None,
-        graphs: TaskGraphs | None = None,
-        truncation: Truncation = "keep",
-    ) -> None:
+        self, env: gym.vector.VectorEnv[Any, Any, Any], gamma: float, *, decay: float = 0.9, scale: float = 1.0,
+        key: Key | None = None, task: Task | None = None, success: Success | None = None,
+        graphs: TaskGraphs | None = None, truncation: Truncation = "keep",
+    ) -> None:  # fmt: skip
         super().__init__(env)
         given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
         for name, value in given.items():

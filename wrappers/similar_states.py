@@ -8,8 +8,6 @@
 Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-12 for others).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -163,12 +161,7 @@ class SentenceEncoder:
     """
 
     def __init__(
-        self,
-        model: str | Path = MODEL,
-        *,
-        batch_size: int = 64,
-        device: str | None = None,
-        cache_size: int = 100_000,
+        self, model: str | Path = MODEL, *, batch_size: int = 64, device: str | None = None, cache_size: int = 100_000
     ) -> None:
         for name, value in (("batch_size", batch_size), ("cache_size", cache_size)):
             if value < 1:

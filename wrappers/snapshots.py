@@ -1,7 +1,5 @@
 """Snapshots in the infos, so that a policy can try actions before it plays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@
 has a `Box` of shape (symbols, height, width) and a `Discrete` of commands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, SupportsInt
 
@@ -44,15 +42,9 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
     """
 
     def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        *,
-        symbols: str | None = None,
-        shape: tuple[int, int] | None = None,
-        separator: str | None = None,
-        fill: str | None = None,
-        dtype: DTypeLike = np.uint8,
-    ) -> None:
+        self, env: gym.Env[Any, Any], *, symbols: str | None = None, shape: tuple[int, int] | None = None,
+        separator: str | None = None, fill: str | None = None, dtype: DTypeLike = np.uint8,
+    ) -> None:  # fmt: skip
         RecordConstructorArgs.__init__(
             self, symbols=symbols, shape=shape, separator=separator, fill=fill, dtype=np.dtype(dtype).name
         )

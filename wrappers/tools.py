@@ -5,8 +5,6 @@ reply parser reads calls with `form="tool_calls"` and gives the environment a co
 `agentgym.outside.tool_calls.write_call`. For trainers of others, `tool_environment` makes a method of each tool.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

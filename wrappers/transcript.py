@@ -4,8 +4,6 @@ The papers show a window (`wrappers.prompt`), a new prompt at every step. A tran
 one and its reply, so that a model can read a whole episode in one pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@
 counts, and where the end of an episode is shown. `SingleForm` runs the same hooks around a single environment.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Mapping, Sequence

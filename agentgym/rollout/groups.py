@@ -29,12 +29,14 @@ _LUCK = 3
 Luck = Literal["episode", "group"]
 
 
+#: Info columns of a vector environment, one entry a place.
+Infos = Mapping[str, NDArray[Any]]
+
+
 class Policy(Protocol):
     """Anything with this method; it may also have `act_each`, see the function."""
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
         ...
 
@@ -129,10 +131,7 @@ class Episodes:
 
 
 def act_each(
-    policy: Policy,
-    observations: Sequence[Any],
-    infos: Mapping[str, NDArray[Any]],
-    rngs: Sequence[np.random.Generator],
+    policy: Policy, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]
 ) -> list[Reply]:
     """Ask a policy with one generator per observation, so that no reply depends on the others.
 

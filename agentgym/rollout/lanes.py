@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from agentgym.rollout.groups import (
     Episodes,
+    Infos,
     Luck,
     Policy,
     Stage,
@@ -52,11 +53,7 @@ class ReplyQueue(Protocol):
     """
 
     def put(
-        self,
-        names: Sequence[int],
-        observations: Sequence[Any],
-        infos: Mapping[str, NDArray[Any]],
-        rngs: Sequence[np.random.Generator],
+        self, names: Sequence[int], observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]
     ) -> None:
         """Request replies without waiting; `names` identify the n requests, each with its own generator."""
         ...

@@ -3,8 +3,6 @@
 What credit needs of a step goes with its row as plain values; where whole groups are together, a table is made again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

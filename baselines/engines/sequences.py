@@ -6,8 +6,6 @@
 An engine (TRL, verl, one's own) only puts the per-token advantages into its policy-gradient loss.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,12 +104,7 @@ def _joined(table: StepTable, run: list[int], replies: list[Reply], values: Floa
         logprobs += [0.0] * len(between) + list(reply.logprobs if taught else [0.0] * length)
         advantages += [0.0] * len(between) + (credit if taught else [0.0] * length)
     return TokenSequence(
-        prompt_ids=replies[run[0]].prompt_ids,
-        completion_ids=tuple(ids),
-        mask=tuple(mask),
-        logprobs=tuple(logprobs),
-        advantages=tuple(advantages),
-        rows=tuple(run),
-        group=int(table.group[run[0]]),
+        prompt_ids=replies[run[0]].prompt_ids, completion_ids=tuple(ids), mask=tuple(mask), logprobs=tuple(logprobs),
+        advantages=tuple(advantages), rows=tuple(run), group=int(table.group[run[0]]),
         trajectory=int(table.trajectory[run[0]]),
-    )
+    )  # fmt: skip

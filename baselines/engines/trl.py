@@ -62,15 +62,9 @@ class CreditGRPO(GRPOTrainer):
     """
 
     def __init__(
-        self,
-        *,
-        policy: HuggingFacePolicy,
-        envs: gym.vector.VectorEnv[Any, Any, Any],
-        credit: Recipe,
-        tasks: Sequence[Mapping[str, Any]],
-        args: GRPOConfig,
-        **trl_arguments: Any,
-    ) -> None:
+        self, *, policy: HuggingFacePolicy, envs: gym.vector.VectorEnv[Any, Any, Any], credit: Recipe,
+        tasks: Sequence[Mapping[str, Any]], args: GRPOConfig, **trl_arguments: Any,
+    ) -> None:  # fmt: skip
         check(credit, args)
         self._policy = policy.with_settings(temperature=args.temperature)
         self._envs, self._credit = envs, credit

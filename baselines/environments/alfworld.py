@@ -1,7 +1,5 @@
 """ALFWorld in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agentgym.alfworld.player import ALFWorldPlayer
@@ -128,12 +126,9 @@ ALFWORLD = EnvSettings(
     data={"data": "ALFWORLD_DATA"},
     advisers={"explorer": ALFWorldPlayer},
     kind_names={
-        "pick_and_place_simple": "Pick",
-        "look_at_obj_in_light": "Look",
-        "pick_clean_then_place_in_recep": "Clean",
-        "pick_heat_then_place_in_recep": "Heat",
-        "pick_cool_then_place_in_recep": "Cool",
+        "pick_and_place_simple": "Pick", "look_at_obj_in_light": "Look", "pick_clean_then_place_in_recep": "Clean",
+        "pick_heat_then_place_in_recep": "Heat", "pick_cool_then_place_in_recep": "Cool",
         "pick_two_obj_and_place": "Pick2",
     },
     scripted=Scripted(48, (0.23, 0.31, 0.41)),
-)
+)  # fmt: skip

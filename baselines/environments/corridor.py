@@ -1,7 +1,5 @@
 """The corridor in the learning benchmark: a clone of a guide that is often wrong, so that practice has what to add."""
 
-from __future__ import annotations
-
 import dataclasses
 import zlib
 from collections.abc import Collection, Mapping
@@ -46,14 +44,9 @@ _TOKENS, _CLONED = 250, 1200
 # SmolLM2 on a CPU. With 600 cloned steps and the contexts of privileged methods it wins 14 % of 6 rooms when sampled;
 # GRPO took it to 75 % in 5,000 reply tokens and to 97 % in 10,000 (one seed, two processor minutes).
 _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
-    iterations=40,
-    groups=8,
-    group_size=8,
-    learning_rate=5e-5,
-    loss={"kl": 0.0, "keep_zero": False},
-    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
-    validation={"every": 8},
-)
+    iterations=40, groups=8, group_size=8, learning_rate=5e-5, loss={"kl": 0.0, "keep_zero": False},
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True}, validation={"every": 8},
+)  # fmt: skip
 _SMOLLM2_TOKENS, _SMOLLM2_CLONED = 2000, 600
 
 
@@ -94,10 +87,7 @@ CORRIDOR = EnvSettings(
             ),
             quick=QUICK,
             setup=Setup(
-                options={"length": 12},
-                plenty={"num_tasks": 100_000},
-                adviser="guide",
-                policy={"max_new_tokens": 1},
+                options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide", policy={"max_new_tokens": 1},
                 clone={"batch_size": 16, "warmup": 4, "weight_decay": 0.0},
             ),
             history=0,
@@ -105,4 +95,4 @@ CORRIDOR = EnvSettings(
         )
     },
     with_options=_of_length,
-)
+)  # fmt: skip

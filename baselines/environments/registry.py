@@ -20,16 +20,8 @@ if TYPE_CHECKING:
     from wrappers.advice import Adviser
 
 SETTINGS: tuple[EnvSettings, ...] = (
-    SOKOBAN,
-    VISUAL_SOKOBAN,
-    ALFWORLD,
-    VIRTUALHOME,
-    WEBSHOP,
-    SEARCHQA,
-    SOTOPIA,
-    CORRIDOR,
-    TELECOM,
-)
+    SOKOBAN, VISUAL_SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA, CORRIDOR, TELECOM,
+)  # fmt: skip
 
 #: Experts that are cloned in place of an environment's own.
 ADVISERS: dict[str, Callable[[], Adviser]] = {

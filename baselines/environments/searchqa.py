@@ -1,7 +1,5 @@
 """Search-QA in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
 from agentgym.searchqa.keys import documents_key
 from agentgym.searchqa.player import SearchQAPlayer
@@ -70,16 +68,10 @@ _FACTS = [
 # three times leave replies that hardly differ: six iterations then found nothing to choose from. 16 iterations of GRPO
 # at a rate of 1e-5 and a temperature of 1 took the first clone from 53 to 59 %, its sampled play from 22 to 41 %.
 SEARCHQA_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
-    iterations=20,
-    groups=8,
-    group_size=8,
-    learning_rate=2e-5,
-    temperature=0.7,
-    loss={"kl": 0.0, "keep_zero": False},
+    iterations=20, groups=8, group_size=8, learning_rate=2e-5, temperature=0.7, loss={"kl": 0.0, "keep_zero": False},
     optimiser={"minibatch_rows": 256},
-    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
-    validation={"every": 10},
-)
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True}, validation={"every": 10},
+)  # fmt: skip
 
 _ID = "AgentRL/SearchQA-v0"
 
@@ -135,53 +127,31 @@ SEARCHQA = EnvSettings(
     advisers={"reader": SearchQAPlayer},
     key=documents_key,
     kind_names={
-        "nq": "NQ",
-        "triviaqa": "TriviaQA",
-        "popqa": "PopQA",
-        "hotpotqa": "HotpotQA",
-        "2wikimultihopqa": "2Wiki",
-        "musique": "MuSiQue",
-        "bamboogle": "Bamboogle",
-        "one_hop": "1 hop",
-        "two_hop": "2 hops",
-        "three_hop": "3 hops",
-        "comparison": "Compare",
-        "bridge": "Bridge",
+        "nq": "NQ", "triviaqa": "TriviaQA", "popqa": "PopQA", "hotpotqa": "HotpotQA", "2wikimultihopqa": "2Wiki",
+        "musique": "MuSiQue", "bamboogle": "Bamboogle", "one_hop": "1 hop", "two_hop": "2 hops", "three_hop": "3 hops",
+        "comparison": "Compare", "bridge": "Bridge",
     },
     models={
         SMOLLM2: ModelSettings(
             training=SEARCHQA_SMOLLM2,
             token_budget=60_000,
             full=Sizes.trained(
-                SEARCHQA_SMOLLM2,
-                clone_tasks=56,
-                clone_epochs=2,
-                training_tasks=1300,
-                eval_tasks=256,
+                SEARCHQA_SMOLLM2, clone_tasks=56, clone_epochs=2, training_tasks=1300, eval_tasks=256,
                 validation_tasks=64,
             ),
             quick=Sizes(
-                steps=2,
-                groups=2,
-                group_size=4,
-                clone_tasks=4,
-                clone_epochs=1,
-                training_tasks=4,
-                eval_tasks=4,
-                validation_tasks=2,
-                validation_every=2,
+                steps=2, groups=2, group_size=4, clone_tasks=4, clone_epochs=1, training_tasks=4, eval_tasks=4,
+                validation_tasks=2, validation_every=2,
             ),
             setup=Setup(
-                options={"sources": ["two_hop"], "top_k": 1, "max_turns": 3},
-                kinds="data_source",
+                options={"sources": ["two_hop"], "top_k": 1, "max_turns": 3}, kinds="data_source",
                 prompt={"keep_first": True, "shown": "actions"},
                 policy={"max_new_tokens": 24, "stop": ["</search>", "</answer>"]},
-                clone={"batch_size": 4, "warmup": 4, "weight_decay": 0.0},
-                clone_until=0.3,
+                clone={"batch_size": 4, "warmup": 4, "weight_decay": 0.0}, clone_until=0.3,
             ),
             history=3,
             instructions=False,
         )
     },
     scripted=Scripted(32, (0.48, 0.72, 0.88)),
-)
+)  # fmt: skip

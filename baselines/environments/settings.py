@@ -19,17 +19,10 @@ TINY, SMOLLM2 = "tiny", "smollm2"
 # levels and the same for every method. Rollouts use temperature 1 because a clone has a low entropy: at 0.5 its eight
 # episodes of a level are nearly the same. The learning rate falls to 0: noise of the last updates would lower success.
 SOKOBAN_TINY = TrainerConfig(
-    iterations=300,
-    groups=16,
-    group_size=8,
-    temperature=1.0,
-    learning_rate=4e-4,
-    schedule=Schedule(shape="linear"),
-    optimiser=Optimiser(minibatch_rows=64, epochs=1),
-    loss=Loss(kl=0.01),
-    validation=Validation(every=25),
+    iterations=300, groups=16, group_size=8, temperature=1.0, learning_rate=4e-4, schedule=Schedule(shape="linear"),
+    optimiser=Optimiser(minibatch_rows=64, epochs=1), loss=Loss(kl=0.01), validation=Validation(every=25),
     checkpoint=Checkpoints(every=25),
-)
+)  # fmt: skip
 
 # For a pretrained language model: the papers' step size and mini-batch. With the rate above training diverges within a
 # few updates.
@@ -112,26 +105,16 @@ class Sizes:
     def trained(cls, training: TrainerConfig, **others: int) -> Sizes:
         """Return sizes with the iterations, groups and validations of a training configuration."""
         return cls(
-            steps=training.iterations,
-            groups=training.groups,
-            group_size=training.group_size,
-            validation_every=training.validation.every,
-            **others,
-        )
+            steps=training.iterations, groups=training.groups, group_size=training.group_size,
+            validation_every=training.validation.every, **others,
+        )  # fmt: skip
 
 
 #: Small sizes for CI, with every part of a benchmark.
 QUICK = Sizes(
-    steps=2,
-    groups=4,
-    group_size=4,
-    clone_tasks=40,
-    clone_epochs=2,
-    training_tasks=100,
-    eval_tasks=24,
-    validation_tasks=12,
-    validation_every=1,
-)
+    steps=2, groups=4, group_size=4, clone_tasks=40, clone_epochs=2, training_tasks=100, eval_tasks=24,
+    validation_tasks=12, validation_every=1,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

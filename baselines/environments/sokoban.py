@@ -1,7 +1,5 @@
 """Sokoban in the learning benchmark."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from agentgym.sokoban.rules import DIRECTIONS
@@ -29,22 +27,15 @@ SOKOBAN = EnvSettings(
     ),
     # For CI: every part of the pipeline, none of the luck.
     quick=Sizes(
-        steps=6,
-        groups=8,
-        group_size=8,
-        clone_tasks=200,
-        clone_epochs=8,
-        training_tasks=500,
-        eval_tasks=64,
-        validation_tasks=32,
-        validation_every=2,
+        steps=6, groups=8, group_size=8, clone_tasks=200, clone_epochs=8, training_tasks=500, eval_tasks=64,
+        validation_tasks=32, validation_every=2,
     ),
     setup=Setup(plenty={"num_levels": 100_000}),
     tiles={symbol: name for name, symbol in DEFAULT._asdict().items()},
     data={"levels": ""},
     # Moves into walls are played too; rewards of single pushes say little of success.
     scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won"),
-)
+)  # fmt: skip
 
 #: The same boards as pictures: 48 x 48 pixels for the tiny model, which reads a cell at a time, 96 x 96 for any other.
 VISUAL_SOKOBAN = dataclasses.replace(

@@ -1,7 +1,5 @@
 """SOTOPIA in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 import re
 
 from agentgym.outside.dialogue import LEAVE, Act, write

@@ -1,7 +1,5 @@
 """Telecom in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 import dataclasses
 import zlib
 from collections.abc import Collection, Mapping
@@ -139,26 +137,15 @@ TELECOM_TINY = SOKOBAN_TINY.changed(
 )
 _SETUP = Setup(
     options={"faults": [1, 2], "kinds": ["mobile_data"], "hopeless": False, "max_episode_steps": 20},
-    plenty={"num_tasks": 100_000},
-    validation="valid",
-    beside=["test_hard"],
-    kinds="kind",
-    adviser="trainee",
-    prompt={"keep_first": True},
-    policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
-)
+    plenty={"num_tasks": 100_000}, validation="valid", beside=["test_hard"], kinds="kind", adviser="trainee",
+    prompt={"keep_first": True}, policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
+)  # fmt: skip
 # A pretrained model reads about 200 tokens a second on a core. It clones the expert, whose episodes take a third of the
 # steps. The expert knows what is broken and its clone has to guess, so that reinforcement learning can improve on it.
 _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
-    iterations=6,
-    groups=2,
-    group_size=8,
-    learning_rate=2e-5,
-    temperature=0.9,
-    loss={"kl": 0.0, "keep_zero": False},
-    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
-    validation={"every": 3},
-)
+    iterations=6, groups=2, group_size=8, learning_rate=2e-5, temperature=0.9, loss={"kl": 0.0, "keep_zero": False},
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True}, validation={"every": 3},
+)  # fmt: skip
 #: Reply tokens of a run in the head to head: about 24 iterations.
 _TOKENS = 12_000
 
@@ -201,11 +188,8 @@ TELECOM = EnvSettings(
             quick=dataclasses.replace(QUICK, groups=2, clone_tasks=4, clone_epochs=1, eval_tasks=2, validation_tasks=2),
             setup=Setup(
                 options={"faults": [1, 3], "kinds": ["mobile_data"], "hopeless": False, "max_episode_steps": 10},
-                plenty={"num_tasks": 100_000},
-                validation="valid",
-                cloned={"faults": [1, 2]},
-                prompt={"keep_first": True},
-                policy={"max_new_tokens": 40},
+                plenty={"num_tasks": 100_000}, validation="valid", cloned={"faults": [1, 2]},
+                prompt={"keep_first": True}, policy={"max_new_tokens": 40},
                 clone={"batch_size": 4, "warmup": 4, "weight_decay": 0.0},
             ),
             history=2,
@@ -215,4 +199,4 @@ TELECOM = EnvSettings(
     token_budget=_TOKENS,
     search="rates",
     with_options=_of_faults,
-)
+)  # fmt: skip

@@ -1,7 +1,5 @@
 """VirtualHome in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agentgym.virtualhome.commands import TEMPLATES
@@ -90,23 +88,9 @@ VIRTUALHOME = EnvSettings(
     made=("task_types",),
     advisers={"helper": VirtualHomePlayer},
     kind_names={
-        "place": "Place",
-        "store": "Store",
-        "fetch": "Fetch",
-        "switch_on": "On",
-        "switch_off": "Off",
-        "wash": "Wash",
-        "wipe": "Wipe",
-        "set_table": "Table",
-        "watch": "Watch",
-        "dress": "Dress",
-        "read": "Read",
-        "drink": "Drink",
-        "cook": "Cook",
-        "laundry": "Laundry",
-        "wash_dishes": "Dishes",
-        "work": "Work",
-        "rest": "Rest",
+        "place": "Place", "store": "Store", "fetch": "Fetch", "switch_on": "On", "switch_off": "Off", "wash": "Wash",
+        "wipe": "Wipe", "set_table": "Table", "watch": "Watch", "dress": "Dress", "read": "Read", "drink": "Drink",
+        "cook": "Cook", "laundry": "Laundry", "wash_dishes": "Dishes", "work": "Work", "rest": "Rest",
     },
     scripted=Scripted(8, (0.25, 0.42, 0.58)),
-)
+)  # fmt: skip

@@ -3,8 +3,6 @@
 `clone` plays the expert and learns what it does. `imitate` learns any replies.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time
@@ -16,9 +14,9 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy, collect
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import Memory
 from baselines.imitation.updates import Updates
@@ -56,9 +54,7 @@ class Demonstrator:
         self._student = student
         self._player = ExpertPolicy() if player is None else player
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         replies = self._player.act(observations, infos, rng)
         return [
             reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)
@@ -89,14 +85,9 @@ def demonstrations(
 
 
 def informed_demonstrations(
-    policy: HuggingFacePolicy,
-    envs: gym.vector.VectorEnv[Any, Any, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    shares: Mapping[Any, float],
-    *,
-    seed: int,
-    swapped: float = 0.5,
-) -> list[Reply]:
+    policy: HuggingFacePolicy, envs: gym.vector.VectorEnv[Any, Any, Any], tasks: Sequence[Mapping[str, Any]],
+    shares: Mapping[Any, float], *, seed: int, swapped: float = 0.5,
+) -> list[Reply]:  # fmt: skip
     """Return expert steps with contexts in front of their prompts: what makes a clone that reads contexts.
 
     Some prompts get context and reply of another step, so that a clone reads what is in a block.
@@ -152,16 +143,10 @@ def won_steps(table: StepTable) -> list[Reply]:
 
 
 def clone(
-    policy: HuggingFacePolicy,
-    envs: gym.vector.VectorEnv[Any, Any, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    *,
-    seed: int,
-    microbatch_rows: int | None = None,
-    microbatch_tokens: int | Literal["auto"] | None = "auto",
-    beside: Sequence[Reply] = (),
-    **options: Any,
-) -> CloneResult:
+    policy: HuggingFacePolicy, envs: gym.vector.VectorEnv[Any, Any, Any], tasks: Sequence[Mapping[str, Any]], *,
+    seed: int, microbatch_rows: int | None = None, microbatch_tokens: int | Literal["auto"] | None = "auto",
+    beside: Sequence[Reply] = (), **options: Any,
+) -> CloneResult:  # fmt: skip
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
     Args:

@@ -3,8 +3,6 @@
 All replies are in the policy's own tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -12,19 +12,16 @@
 The policy before the first round is pi_ref and plays the N continuations, which start from snapshots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.branching.stack import inside
 from agentgym.checks import fields_checked
 from agentgym.rollout import Policy
-from agentgym.rollout.groups import play_groups, playable
+from agentgym.rollout.groups import Infos, play_groups, playable
 from agentgym.rollout.tree import Continuation, SavedSteps, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
 from baselines.config import Count, Range, Size, Weight
@@ -136,9 +133,7 @@ class _Repeated:
     def __init__(self, table: StepTable) -> None:
         self._replies = {str(one.group): iter(written_replies(one)) for one in reversed(table.to_trajectories())}
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         return [next(self._replies[str(task)]) for task in infos["task_id"]]
 
 

@@ -5,8 +5,6 @@
 A method is a frozen dataclass of its options. From round to round it keeps what it puts into `Round.state`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from baselines.records.metrics import Row
 Progress = Callable[[int, int, str], None]
 
 
-def _silent(done: int, total: int, words: str) -> None:
+def silent(done: int, total: int, words: str) -> None:
     """Ignore the progress."""
 
 
@@ -63,7 +61,7 @@ class Round:
     number: int
     seed: int
     state: dict[str, Any] = field(default_factory=dict)
-    progress: Progress = _silent
+    progress: Progress = silent
 
     def telling(self, words: str) -> Callable[[int, int], None]:
         """Return a progress function for updates, with these words."""

@@ -6,8 +6,6 @@
 Only reply tokens are in it. A row (prompt and reply) that both sides have cancels, and is computed once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Sequence
@@ -98,16 +96,9 @@ def episode_preferences(
 
 
 def prefer(
-    policy: Any,
-    pairs: Sequence[Preference],
-    *,
-    learning_rate: float,
-    reference: Any = None,
-    beta: float = 0.1,
-    likelihood: float = 0.0,
-    microbatch_rows: int | None = None,
-    **options: Any,
-) -> Preferred:
+    policy: Any, pairs: Sequence[Preference], *, learning_rate: float, reference: Any = None, beta: float = 0.1,
+    likelihood: float = 0.0, microbatch_rows: int | None = None, **options: Any,
+) -> Preferred:  # fmt: skip
     """Train a policy, in place, to prefer the better side of each pair; the module has the loss.
 
     Args:
@@ -212,8 +203,7 @@ def _likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tensor:
     """Return float (n,): each reply's log-likelihood at temperature 1, a sum over its tokens."""
     allowed = [row.allowed for row in rows]
     given = limits.scoring | ({"allowed": allowed} if any(allowed) else {})
-    likelihoods: Tensor = policy.score(*_tokens(rows), temperature=1.0, entropy=None, **given).logprobs.sum(1)
-    return likelihoods
+    return policy.score(*_tokens(rows), temperature=1.0, entropy=None, **given).logprobs.sum(1)
 
 
 @torch.no_grad()

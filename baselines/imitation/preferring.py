@@ -11,8 +11,6 @@ ETO   Song et al. 2024 (2403.02502): pairs of an expert's and a policy's episode
       also halve the learning rate
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
@@ -45,12 +43,10 @@ class Preferring(Imitation):
         """Learn pairs, with the start as reference if the method needs one; return the figures of `Preferred`."""
         training = part.setting.training
         options: dict[str, Any] = {
-            "beta": self.beta,
-            "learning_rate": training.learning_rate,
-            "max_grad_norm": training.optimiser.max_grad_norm,
-            "weight_decay": training.optimiser.weight_decay,
+            "beta": self.beta, "learning_rate": training.learning_rate,
+            "max_grad_norm": training.optimiser.max_grad_norm, "weight_decay": training.optimiser.weight_decay,
             "microbatch_rows": training.memory.microbatch_rows,
-        }
+        }  # fmt: skip
         learned = prefer(
             part.policy, pairs, reference=part.start if self.needs_start else None, likelihood=self.likelihood,
             epochs=self.epochs, batch_size=self.batch_size, seed=part.seed, progress=part.telling("preferences"),

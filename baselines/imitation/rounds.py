@@ -3,8 +3,6 @@
 A round is a function of the weights, the seed, its number and the method's state, so that a run can be resumed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import time
@@ -16,7 +14,7 @@ import numpy as np
 
 from agentgym.outside.files import locked
 from baselines.evaluation import at_temperature, validate
-from baselines.imitation.method import Imitation, Progress, Round, Setting
+from baselines.imitation.method import Imitation, Round, Setting, silent
 from baselines.records.checkpoint import (
     Checkpoint,
     checkpoints,
@@ -34,16 +32,10 @@ LOCK_FILE = "running.lock"
 
 
 def train_in_rounds(
-    policy: Any,
-    method: Imitation,
-    setting: Setting,
-    *,
-    validation_tasks: Sequence[Mapping[str, Any]] = (),
-    folder: str | Path | None = None,
-    tensorboard: bool = False,
-    about: Mapping[str, str] | None = None,
+    policy: Any, method: Imitation, setting: Setting, *, validation_tasks: Sequence[Mapping[str, Any]] = (),
+    folder: str | Path | None = None, tensorboard: bool = False, about: Mapping[str, str] | None = None,
     progress: Callable[[int, int, int, str], None] | None = None,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Train a policy in place, and return one row for the start and one per round.
 
     Args:
@@ -67,7 +59,9 @@ def train_in_rounds(
     check_trainable(policy.model)
     place = None if folder is None else Path(folder)
     tasks = [list(setting.tasks), list(validation_tasks)]
-    start = _start(policy) if method.needs_start else None
+    start = trained_beside(policy) if method.needs_start else None
+    if start is not None:
+        start.model.requires_grad_(False)
     identity = describe_run(policy, setting.training, method.describe(), tasks)
     identity |= {"seed": setting.seed, "start": fingerprint(policy.model.named_parameters())}
     players = {
@@ -92,7 +86,7 @@ def train_in_rounds(
                 while done < method.rounds and interruption.signal is None:
                     begin = time.perf_counter()
                     seed = int(np.random.SeedSequence([setting.seed, done]).generate_state(1)[0])
-                    tell = _teller(progress, done)
+                    tell = functools.partial(progress, done) if progress else silent
                     part = Round(policy, start, setting, done, seed, state, tell)
                     figures = method.learn(part)
                     check_finite(policy.model, "the round was too large: the policy's")
@@ -105,17 +99,3 @@ def train_in_rounds(
         finally:
             log.close()
     return log.rows
-
-
-def _start(policy: Any) -> Any:
-    start = trained_beside(policy)
-    start.model.requires_grad_(False)
-    return start
-
-
-def _teller(progress: Callable[[int, int, int, str], None] | None, number: int) -> Progress:
-    def tell(done: int, total: int, words: str) -> None:
-        if progress is not None:
-            progress(number, done, total, words)
-
-    return tell

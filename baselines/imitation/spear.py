@@ -11,8 +11,6 @@
 A' differs from A because the policy improves: an episode that was above its group's mean may be below today's median.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +29,7 @@ from baselines.play.reply_costs import written
 from baselines.play.rollouts import play_groups
 from baselines.records.metrics import Row
 from baselines.update import make_optimizer, update
+from wrappers.credit.group import group_means
 from wrappers.credit.grpo import grpo
 
 
@@ -88,7 +87,8 @@ class SPEAR(Imitation):
             done = rescored(part.policy, done, temperature=config.temperature)
             kept += _steps(done, np.ones(len(done), np.bool_), done.episode_return, part.number)
         kept = [step for step in kept if part.number - step.number <= self.tolerance]
-        means = [*means, *_group_means(table)][-self.baseline :]
+        now = group_means(table.episode_return, table.trajectory_group, table.n_groups)
+        means = [*means, *now.tolist()][-self.baseline :]
         replayed = 0
         if len(kept) >= self.buffer:
             good = [step for step in kept if step.worth > float(np.median(means))]
@@ -118,13 +118,6 @@ class SPEAR(Imitation):
         [0.0, 0.5, 1.0, 1.0]
         """
         return (1.0 - math.cos(math.pi * min(number, self.ramp) / self.ramp)) / 2.0
-
-
-def _group_means(table: StepTable) -> list[float]:
-    counts = np.bincount(table.trajectory_group, minlength=table.n_groups)
-    sums = np.bincount(table.trajectory_group, weights=table.episode_return, minlength=table.n_groups)
-    means: list[float] = (sums / np.maximum(counts, 1)).tolist()
-    return means
 
 
 def _steps(table: StepTable, good: Any, worth: Floats, number: int) -> list[Kept]:

@@ -10,17 +10,15 @@ The paper describes an implicit reward and inverse reinforcement learning; it ha
 implicit reward. "agree" replaces inverse reinforcement learning by the simplest reward without a discriminator.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.checks import fields_checked
 from agentgym.rollout import Policy, collect
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from baselines.batch import make_batch
 from baselines.config import Size
@@ -46,9 +44,7 @@ class Advised:
         self.advice: dict[int, Reply] = {}
         self.replies: list[Reply] = []
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         replies = self._player.act(observations, infos, rng)
         self.replies += replies
         self.advice |= dict(zip(map(id, replies), self._expert.act(observations, infos, rng), strict=True))
@@ -98,10 +94,6 @@ class StepAgent(Preferring):
         optimizer = make_optimizer(part.policy.model, training)
         rng = np.random.default_rng(part.seed)
         return figures | update(
-            part.policy,
-            optimizer,
-            make_batch(table, advantages),
-            training,
-            rng,
+            part.policy, optimizer, make_batch(table, advantages), training, rng,
             part.start if training.loss.kl else None,
-        )
+        )  # fmt: skip

@@ -5,8 +5,6 @@ RFT   the expert's and the policy's won episodes: N samples of each task, withou
       (rejection sampling, Yuan et al. 2023, 2308.01825, as papers on agents use it)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

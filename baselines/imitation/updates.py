@@ -1,7 +1,5 @@
 """The updates of supervised learning: passes over items in random order, each batch one step of AdamW."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

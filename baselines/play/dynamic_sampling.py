@@ -5,8 +5,6 @@ round, up to a limit. The batch keeps its size: later groups are dropped first, 
 without contrast fill it. verl raises an error then; verl-agent cuts nothing, so that its batches grow.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -42,14 +40,9 @@ class Sample:
 
 
 def sample_groups(
-    play: Play,
-    tasks: Sequence[Mapping[str, Any]],
-    groups: int,
-    generator: np.random.Generator,
-    *,
-    rounds: int = 0,
+    play: Play, tasks: Sequence[Mapping[str, Any]], groups: int, generator: np.random.Generator, *, rounds: int = 0,
     contrast: Callable[[StepTable], Bools] = contrasting_groups,
-) -> Sample:
+) -> Sample:  # fmt: skip
     """Play groups of randomly drawn tasks; the result is a function of the arguments.
 
     Args:

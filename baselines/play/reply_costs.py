@@ -3,8 +3,6 @@
 The costs go off the rewards of a table; a method that reads success alone does not feel them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rollouts of a trainer: groups of episodes and, optionally, continuations of some of their steps."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,10 +7,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.checks import suggest
 from agentgym.rollout import Policy, act_each, collect
+from agentgym.rollout.groups import Infos
 from agentgym.rollout.lanes import ReplyQueue, answers_of, collect_lanes, reply_queue
 from agentgym.rollout.tree import SELECTIONS, Select, at_random, collect_tree, every, highest_entropy
 from agentgym.trajectory import Reply, StepTable
@@ -32,14 +30,10 @@ class Timed:
         self.seconds = 0.0
         self.tokens = 0
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         return self._timed(lambda: self.policy.act(observations, infos, rng))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         return self._timed(lambda: act_each(self.policy, observations, infos, rngs))
 
     def reply_queue(self) -> ReplyQueue | None:
@@ -108,13 +102,9 @@ def play_groups(
     if not branching.branches:
         return collect(envs, policy, **common)
     return collect_tree(
-        envs,
-        policy,
-        branches=branching.branches,
-        select=steps_to_branch_at(branching.branch_at, seed),
-        common=branching.common_numbers,
-        **common,
-    )
+        envs, policy, branches=branching.branches, select=steps_to_branch_at(branching.branch_at, seed),
+        common=branching.common_numbers, **common,
+    )  # fmt: skip
 
 
 def check_lanes(envs: Envs, config: TrainerConfig) -> None:

@@ -1,7 +1,5 @@
 """A policy as the partner in SOTOPIA, for self-play with one or two models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -35,14 +33,9 @@ class PolicyPartner:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        *,
-        order: str = "round-robin",
-        reply: dict[str, Any] | None = None,
-        seed: int = 0,
+        self, policy: Policy, *, order: str = "round-robin", reply: dict[str, Any] | None = None, seed: int = 0,
         **style: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.policy, self.order, self.seed = policy, check_name(order, ORDERS, "order"), int(seed)
         self.style = PromptStyle(**style)
         self.reply = dict(reply or {})

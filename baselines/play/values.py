@@ -8,8 +8,6 @@ continuations of all states and actions of a task meet the same random numbers s
 not those of luck: where the player chooses a by itself, both continuations are the same to the bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,8 +19,8 @@ from agentgym.rollout import Policy
 from agentgym.rollout.groups import play_groups, warn_of_unscored
 from agentgym.rollout.tree import Continuation, SavedSteps, continued
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
-from wrappers.credit.forks import first_rows
-from wrappers.credit.group import number_pairs
+from wrappers.credit.forks import at_end, first_rows
+from wrappers.credit.group import choices_of, states_of
 from wrappers.credit.returns import discounted_returns
 
 #: First names of random numbers: those of values, and those of the continuations that `vine` may use.
@@ -57,19 +55,6 @@ def play_saved(envs: Any, policy: Policy, tasks: Sequence[Mapping[str, Any]], gr
     )
     warn_of_unscored(kept.builder.unscored, kept.builder.started)
     return Played(envs, policy, kept.builder.table(), kept.saved)
-
-
-def states_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the states of each task: int64 (N,), from 0, and how many there are."""
-    numbers, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    return numbers, len(example)
-
-
-def choices_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the distinct choices, an action in a state of a task: int64 (N,), from 0, and how many there are."""
-    states, count = states_of(table)
-    numbers, example = number_pairs(states, count, table.action, len(table.actions))
-    return numbers, len(example)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +124,7 @@ def outcomes(table: StepTable, discounts: tuple[float, ...], outcome: Literal["r
     >>> outcomes(table, (0.5, 1.0), "return"), outcomes(table, (0.5, 1.0), "won")
     (array([[1., 3.]]), array([[0.5, 1. ]]))
     """
-    reward = table.reward
-    if outcome == "won":
-        reward = np.zeros(len(table))
-        reward[table.last] = table.trajectory_won
+    reward = at_end(table, table.trajectory_won) if outcome == "won" else table.reward
     first = first_rows(table)
     return np.stack([discounted_returns(table, gamma, reward)[first] for gamma in discounts], axis=1)
 

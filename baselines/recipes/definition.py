@@ -57,14 +57,12 @@ class Recipe:
         """
         if self.scored is not None:
             return self.estimate(table, None).advantages
-        advantages: NDArray[np.float64] = self.credit(table, **self.options)
-        return advantages
+        return self.credit(table, **self.options)
 
     def estimate(self, table: StepTable, scores: NDArray[np.float64] | None) -> Estimate:
         """Return advantages from scores, and what the scores should have been; None: those of no scorer."""
         if not self.argument:
-            found: Estimate = self.credit(table, scores, **self.options)
-            return found
+            return self.credit(table, scores, **self.options)
         if scores is None:
             tokens = (reply_lengths(table).max(initial=1),) if self.scored == "token" else ()
             scores = np.full((len(table), *tokens), self.silent)

@@ -1,7 +1,5 @@
 """Every way to train a clone on, by its name: credit recipes for the trainer, and methods of imitation in rounds."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, get_type_hints
 

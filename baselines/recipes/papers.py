@@ -7,8 +7,6 @@
     paper("rewardflow", "sokoban", "script").config()     what the authors' script sets
 """
 
-from __future__ import annotations
-
 import dataclasses
 import tomllib
 from collections.abc import Mapping

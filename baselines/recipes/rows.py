@@ -1,7 +1,5 @@
 """The recipes there are, by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from typing import Any, get_type_hints
@@ -30,8 +28,7 @@ def _made(method: Method) -> Recipe:
 def scorer_config(name: str, **settings: Any) -> ScorerConfig:
     """Return the settings of the scorer that a file of `baselines.scorers` is named for."""
     config = "".join(word.capitalize() for word in name.split("_")) + "Config"
-    made: ScorerConfig = vars(importlib.import_module(f"baselines.scorers.{name}"))[config](**settings)
-    return made
+    return vars(importlib.import_module(f"baselines.scorers.{name}"))[config](**settings)
 
 
 #: Methods for any environment.

@@ -12,8 +12,6 @@ A checkpoint is a folder, `checkpoint-000010` after ten iterations:
 Reading it executes no code. A signal that requests an end takes effect after the checkpoint (`deferred`).
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools
@@ -43,9 +41,7 @@ from policies.training import fingerprint
 OLD_FILE = "checkpoint.pt"
 STATE_FILE = "state.json"
 _FORMAT = 2
-_NAME = re.compile(r"checkpoint-(\d{6,9})")
 _PARTS = ("model", "optimizer", "scorer")
-_BEST = re.compile(r"best-\d{6,9}")
 #: Temporary folders that a killed process may leave in a run's folder.
 _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
 #: Files that `save_pretrained` writes for models, tokenizers, image processors and adapters, and those of `policies`.
@@ -56,8 +52,13 @@ _MODEL_FILE = re.compile(
     r"|(merges|vocab)\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
 )
 _MODEL_FOLDERS = ("base", "additional_chat_templates")
-#: Name of the last checkpoint in an earlier version.
+#: Name of a scorer's part in an earlier version.
 _OLD_SCORER = "critic"
+#: Settings that are no part of a run's identity.
+_NO_PART = (
+    "memory.microbatch_tokens", "memory.share_prefixes", "memory.activation_checkpointing", "checkpoint.every",
+    "checkpoint.keep", "rollout.probe_every", "rollout.on_mismatch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +85,16 @@ class Checkpoint:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the folder's checkpoints, the newest last."""
-    found = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
+    return _numbered(folder, "checkpoint")
 
 
 def best_policies(folder: Path) -> list[Path]:
     """Return the model folders of the best validations in a run's folder, the newest last."""
-    found = [path for path in folder.glob("best-*") if _BEST.fullmatch(path.name) and path.is_dir()]
+    return _numbered(folder, "best")
+
+
+def _numbered(folder: Path, kind: str) -> list[Path]:
+    found = [path for path in folder.glob(f"{kind}-*") if re.fullmatch(kind + r"-\d{6,9}", path.name) and path.is_dir()]
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
 
@@ -281,25 +285,16 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
             played.pop(name, None)
     constant, rollout = config.schedule.shape == "constant", config.rollout
     unused = {
-        "memory.microbatch_tokens": True,
-        "memory.share_prefixes": True,
-        "memory.activation_checkpointing": True,
-        "checkpoint.every": True,
-        "checkpoint.keep": True,
-        "iterations": constant,
-        "token_budget": constant or config.token_budget is None,
-        "validation.tokens": not config.validation.tokens,
-        "rollout.staleness": not rollout.staleness,
-        "rollout.probe_every": True,
-        "rollout.on_mismatch": True,
-        "rollout.resample_rounds": not rollout.resample_rounds,
-        "rollout.branches": not rollout.branches,
-        "rollout.branch_at": not rollout.branches,
-        "rollout.common_numbers": not rollout.branches,
+        **dict.fromkeys(_NO_PART, True), "iterations": constant,
+        "token_budget": constant or config.token_budget is None, "validation.tokens": not config.validation.tokens,
+        "rollout.staleness": not rollout.staleness, "rollout.resample_rounds": not rollout.resample_rounds,
+        **dict.fromkeys(("rollout.branches", "rollout.branch_at", "rollout.common_numbers"), not rollout.branches),
+    }  # fmt: skip
+    numbers = {
+        name: value
+        for name, value in numbers.items()
+        if not unused.get(name) and (config.loss.distillation.weight or not name.startswith("distillation."))
     }
-    if not config.distillation.weight:
-        unused |= {name: True for name in numbers if name.startswith("distillation.")}
-    numbers = {name: value for name, value in numbers.items() if not unused.get(name)}
     tokenizer = getattr(policy, "tokenizer", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]
     described = {

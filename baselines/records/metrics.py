@@ -1,7 +1,5 @@
 """The history of a run: one JSON line per iteration and, optionally, TensorBoard scalars."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

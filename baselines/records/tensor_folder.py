@@ -5,8 +5,6 @@ tree, tensors = split(state)          # JSON value, and tensors by name
 join(tree, tensors) == state
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -16,8 +16,6 @@ A decode step of B replies at a context of C tokens reads all weights and the wh
 seconds in 16 bits, kv = 4 L (key-value heads x head size) bytes per token.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,6 @@
 These are keys of the log's rows, with the value 1. The texts are not stored, but made anew from the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Descriptions of a run: `run.json`, a model card for each model, and the upload to the hub."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

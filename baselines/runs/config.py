@@ -4,8 +4,6 @@ EnvSettings  settings of one environment, a row of `baselines.environments.regis
 Config       configuration of one benchmark, made by `make_config` from a row and from options; its `config.json`
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Sequence
@@ -27,7 +25,9 @@ class _Change(NamedTuple):
 
 
 #: Values of settings that earlier records lack; they come first in a record.
-_ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
+_ADDED = by_name(
+    {"distillation": TrainerConfig().loss.distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}}
+)
 #: Changes of earlier records; `baselines.config.by_name` reads the flat names of version 0.2.
 _CHANGES = (
     _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both were defaults at the time
@@ -94,16 +94,9 @@ class Config:
 
 
 def make_config(
-    row: EnvSettings,
-    *,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    model: str,
-    history: int | None,
-    sizes: Sizes,
-    lora: int = 0,
-    transcript: bool = False,
-) -> Config:
+    row: EnvSettings, *, methods: Sequence[str], seeds: Sequence[int], model: str, history: int | None, sizes: Sizes,
+    lora: int = 0, transcript: bool = False,
+) -> Config:  # fmt: skip
     """Return a configuration.
 
     Args:
@@ -120,16 +113,9 @@ def make_config(
     if lora:
         training["learning_rate"] *= LORA_RATE
     return Config(
-        env=row.id,
-        methods=list(methods),
-        seeds=list(seeds),
+        env=row.id, methods=list(methods), seeds=list(seeds),
         model=model if model in (TINY, SMOLLM2) else str(Path(model)),
-        history=played.history if history is None else history,
-        instructions=played.instructions,
-        temperature=played.training.temperature,
-        training=training,
-        setup=copy.deepcopy(played.setup),
-        lora=lora,
-        transcript=transcript,
-        **dataclasses.asdict(sizes),
-    )
+        history=played.history if history is None else history, instructions=played.instructions,
+        temperature=played.training.temperature, training=training, setup=copy.deepcopy(played.setup), lora=lora,
+        transcript=transcript, **dataclasses.asdict(sizes),
+    )  # fmt: skip

@@ -4,8 +4,6 @@ open_data    a configuration on the data that variables and options name, with t
 DataSource   the source and its fingerprint; `data_source.json` in the folder of a run and beside its models
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

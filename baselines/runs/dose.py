@@ -11,8 +11,6 @@ whole. Keys of the dose:
                the end; where the environment knows its optimal actions (if it names only one: at most this share)
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

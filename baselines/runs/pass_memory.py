@@ -3,8 +3,6 @@
 Two small depths give the cost of a layer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

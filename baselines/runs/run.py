@@ -99,20 +99,11 @@ class Run:
 
 
 def train(
-    env: str,
-    method: str | Callable[[StepTable], Any] = "grpo",
-    *,
-    model: str | Path = TINY,
-    clone: int | str | Path | None = None,
-    seed: int = 0,
-    out: str | Path | None = None,
-    options: Mapping[str, Any] | None = None,
-    history: int | None = None,
-    lora: int = 0,
-    quick: bool = False,
-    progress: bool = True,
-    **settings: Any,
-) -> Run:
+    env: str, method: str | Callable[[StepTable], Any] = "grpo", *, model: str | Path = TINY,
+    clone: int | str | Path | None = None, seed: int = 0, out: str | Path | None = None,
+    options: Mapping[str, Any] | None = None, history: int | None = None, lora: int = 0,
+    engine: str = "loop", quick: bool = False, progress: bool = True, **settings: Any,
+) -> Run:  # fmt: skip
     """Train a policy in an environment by a credit method, and return policy, log and folder.
 
         from baselines import train
@@ -136,6 +127,7 @@ def train(
         options: arguments of the environment, such as {"data": "~/alfworld"}.
         history: earlier steps in the prompt; None: the number in the environment's settings.
         lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
+        engine: generates the replies: "loop" (the model itself), "vllm", "vllm:sleep" or "server:URL".
         quick: sizes of a smoke test, which shows that everything works, but not which method is better.
         **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
             `**{"loss.kl": 0.0}`.
@@ -146,9 +138,10 @@ def train(
 
     Raises:
         TypeError: a setting has no such name; the message suggests one.
-        ValueError: there is no such environment, method or model, or a setting is out of its range.
+        ValueError: there is no such environment, method, model or engine, or a setting is out of its range.
         agentgym.outside.files.OtherConfigurationError: `out` holds a run on other tasks.
     """
+    player = Engine.read(engine)
     row = settings_of(known_env(env))
     if isinstance(clone, int):
         whole("clone", clone, 0)
@@ -168,22 +161,14 @@ def train(
     folder = _new_folder(f"{row.name}-{method}-seed{seed}") if out is None else Path(out)
     with contextlib.closing(_Bars()) as bars:
         callbacks = [bars] if progress else []
-        return Run(
-            folder, chosen, carry_out(chosen, folder, *callbacks, imitating=bars.imitating if progress else None)
-        )
+        shown = bars.imitating if progress else None
+        return Run(folder, chosen, carry_out(chosen, folder, *callbacks, engine=player, imitating=shown))
 
 
 def carry_out(
-    settings: RunSettings,
-    folder: Path,
-    *callbacks: Callback,
-    engine: Engine | None = None,
-    lanes: int = 1,
-    attention: str | None = None,
-    imitating: Progress | None = None,
-    tensorboard: bool = True,
-    command: str = "",
-) -> Trainer:
+    settings: RunSettings, folder: Path, *callbacks: Callback, engine: Engine | None = None, lanes: int = 1,
+    attention: str | None = None, imitating: Progress | None = None, tensorboard: bool = True, command: str = "",
+) -> Trainer:  # fmt: skip
     """Clone and train, or resume an earlier run of the same settings, and return the trainer.
 
     Args:
@@ -254,15 +239,9 @@ def carry_out(
 
 
 def train_policy(
-    config: Config,
-    policy: Any,
-    method: Recipe,
-    training: TrainerConfig,
-    folder: Path,
-    *callbacks: Callback,
-    lanes: int = 1,
-    tensorboard: bool = True,
-) -> tuple[list[Row], Trainer]:
+    config: Config, policy: Any, method: Recipe, training: TrainerConfig, folder: Path, *callbacks: Callback,
+    lanes: int = 1, tensorboard: bool = True,
+) -> tuple[list[Row], Trainer]:  # fmt: skip
     """Train a policy, or resume from the newest checkpoint of the folder.
 
     Returns:

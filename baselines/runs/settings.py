@@ -1,7 +1,5 @@
 """Settings of one training run: environment, prompt, method and trainer, from options and, optionally, a paper."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -123,24 +121,11 @@ class RunSettings:
 
 
 def run_settings(
-    row: EnvSettings,
-    *,
-    method: str,
-    model: str,
-    seed: int,
-    quick: bool = False,
-    lora: int | None = None,
-    history: int | None = None,
-    paper: Paper | None = None,
-    sizes: Mapping[str, int] | None = None,
-    changes: Mapping[str, Any] | None = None,
-    transcript: bool = False,
-    truncate: Any = None,
-    clone: int | str | Path | None = 0,
-    credit: Recipe | None = None,
-    precision: Any = None,
-    start: Path | None = None,
-) -> RunSettings:
+    row: EnvSettings, *, method: str, model: str, seed: int, quick: bool = False, lora: int | None = None,
+    history: int | None = None, paper: Paper | None = None, sizes: Mapping[str, int] | None = None,
+    changes: Mapping[str, Any] | None = None, transcript: bool = False, truncate: Any = None,
+    clone: int | str | Path | None = 0, credit: Recipe | None = None, precision: Any = None, start: Path | None = None,
+) -> RunSettings:  # fmt: skip
     """Combine the settings of a run.
 
     `paper` overrides the benchmark's settings, `sizes` (fields of `baselines.runs.config.Sizes`) override those, and

@@ -169,14 +169,9 @@ def with_prompts(
 
 
 def bare_envs(
-    config: Config,
-    episodes: int,
-    *,
-    expert: bool = False,
-    log: bool = False,
-    own: OwnEnv | None = None,
+    config: Config, episodes: int, *, expert: bool = False, log: bool = False, own: OwnEnv | None = None,
     training: bool = False,
-) -> gym.vector.VectorEnv[Any, Any, Any]:
+) -> gym.vector.VectorEnv[Any, Any, Any]:  # fmt: skip
     """Vector environment with bare observations and commands as actions, autoreset off.
 
     Raises:
@@ -391,13 +386,8 @@ def trainer_config(config: Config, seed: int, method: Recipe | None = None) -> T
     """Settings of one training run: the benchmark's, overridden by those of the method, if one is given."""
     settings = {name: value for name, value in config.training.items() if name in NAMES}
     common = TrainerConfig(
-        iterations=config.steps,
-        groups=config.groups,
-        group_size=config.group_size,
-        temperature=config.temperature,
-        seed=seed,
-        validation=Validation(every=config.validation_every),
-        checkpoint=Checkpoints(every=min(10, max(1, config.validation_every))),
-        **settings,
-    )
+        iterations=config.steps, groups=config.groups, group_size=config.group_size, temperature=config.temperature,
+        seed=seed, validation=Validation(every=config.validation_every),
+        checkpoint=Checkpoints(every=min(10, max(1, config.validation_every))), **settings,
+    )  # fmt: skip
     return common if method is None else method.configure(common)

@@ -4,8 +4,6 @@ The environments are plain Gymnasium, so this file is short: it builds them, cal
 how many levels greedy play solves. Needs the extra `sb3`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import time

@@ -4,8 +4,6 @@ Levels must come back for a graph per task to be of use, hence a fixed set; any 
 environments: they are plain Gymnasium with a `Box` and a `Discrete` space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -89,16 +87,12 @@ def symbolic_sokoban(levels: Levels) -> gym.Env[NDArray[Any], Any]:
     return DiscreteActions(
         SymbolPlanes(
             gym.make(
-                "AgentRL/Sokoban-v0",
-                size=levels.size,
-                boxes=levels.boxes,
-                min_length=levels.min_length,
-                max_length=levels.max_length,
-                num_levels=max(1000, levels.training, levels.held_out),
+                "AgentRL/Sokoban-v0", size=levels.size, boxes=levels.boxes, min_length=levels.min_length,
+                max_length=levels.max_length, num_levels=max(1000, levels.training, levels.held_out),
                 max_episode_steps=levels.max_episode_steps,
             )
         )
-    )
+    )  # fmt: skip
 
 
 def training_env(

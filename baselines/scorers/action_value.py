@@ -75,8 +75,7 @@ class ActionValue(ValueScorer):
         found = self.numbers(inputs)[inputs.of_row, 0]
         if self.config.loss == "squared" or self.model.silent:
             return found
-        values: Floats = expit(found)
-        return values
+        return expit(found)
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
         """Return the fit to targets, by default those of the settings.

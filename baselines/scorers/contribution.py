@@ -120,8 +120,7 @@ class Contribution(ValueScorer):
         if self.config.unit != "own":
             return np.ones(len(table))
         segments = np.bincount(table.trajectory[ends], minlength=table.n_trajectories)
-        own: Floats = 1.0 / segments[table.trajectory]
-        return own
+        return 1.0 / segments[table.trajectory]
 
     def _losses(self, table: StepTable, inputs: Inputs, ends: Bools, chosen: Ints, worth: Floats) -> Losses:
         place = np.full(table.n_trajectories, -1)

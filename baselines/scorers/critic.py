@@ -73,13 +73,9 @@ class Critic(ValueScorer):
         inputs, clip = Inputs.of(table, self.config.level), self.config.value_clip
         self.find_scale(targets.reshape(len(table), -1)[inputs.written])
         return self.fit_places(
-            inputs,
-            scores,
-            targets,
-            self.config.minibatch_rows,
-            lambda predicted, target, old: value_error(predicted, target, old, clip),
-            "value_loss",
-        )
+            inputs, scores, targets, self.config.minibatch_rows,
+            lambda predicted, target, old: value_error(predicted, target, old, clip), "value_loss",
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         settings = super().describe()

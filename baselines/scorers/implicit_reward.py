@@ -173,14 +173,10 @@ class ImplicitReward(TwinScorer):
         if self._played is None:
             return self.logprobs(rows, part)
         logprobs, divergence = score_with_divergence(
-            self.model,
-            self._played,
-            [rows.prompts[i] for i in part],
-            [rows.replies[i] for i in part],
+            self.model, self._played, [rows.prompts[i] for i in part], [rows.replies[i] for i in part],
             temperature=self.config.temperature or self._policy.settings.temperature or 1.0,
-            precision=getattr(self._policy, "precision", None),
-            **rows.restriction(part),
-        )
+            precision=getattr(self._policy, "precision", None), **rows.restriction(part),
+        )  # fmt: skip
         return logprobs + divergence
 
     def _reference(self, table: StepTable, rows: Replies) -> Floats:
@@ -196,8 +192,7 @@ class ImplicitReward(TwinScorer):
         if self.config.centre != "group":
             return np.zeros(len(table))
         units = np.ones(len(table)) if self.level == "turn" else rows.mask.sum(1)
-        means: Floats = group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
-        return means
+        return group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
 
     def _losses(self, batch: _Batch, reference: Tensor, chosen: Ints, share: float) -> Losses:
         config, rows = self.config, np.flatnonzero(np.isin(batch.group, chosen))

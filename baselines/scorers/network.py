@@ -1,7 +1,5 @@
 """NetworkScorer: a scorer with a model and an optimiser; a subclass defines the fit."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

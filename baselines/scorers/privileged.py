@@ -284,8 +284,7 @@ class InformedPolicy:
             text = self._context_of(str(task), str(key))
             block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
             given.append((*block, *messages))
-        replies: list[Reply] = self._policy.act(given, infos, rng)
-        return replies
+        return self._policy.act(given, infos, rng)
 
 
 def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
@@ -295,8 +294,7 @@ def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
     that V runs to 0 whatever was done: centre them over the episode first.
     """
     logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
-    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
-    return found
+    return np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
 
 
 def turn_gaps(table: StepTable, scores: Floats) -> Floats:

@@ -61,13 +61,11 @@ class Replies:
             of_row[row] = index.setdefault((prompt, reply.token_ids, reply.allowed), len(index))
         restricted = any(allowed for _, _, allowed in index)
         return cls(
-            [prompt for prompt, _, _ in index],
-            [reply for _, reply, _ in index],
-            [allowed for _, _, allowed in index] if restricted else (),
-            of_row,
+            [prompt for prompt, _, _ in index], [reply for _, reply, _ in index],
+            [allowed for _, _, allowed in index] if restricted else (), of_row,
             np.array([len(prompt) + len(reply) for prompt, reply, _ in index], np.int64),
             np.arange(tokens.max(initial=1)) < tokens[:, None],
-        )
+        )  # fmt: skip
 
     def by_prompt(self, generator: np.random.Generator) -> Ints:
         """Return all row numbers, int64 (n,): prompts are shuffled, rows of equal prompts stay together."""
@@ -123,8 +121,7 @@ class TwinScorer(NetworkScorer):
             given["tokens_per_pass"] = self.config.microbatch_tokens
         prompts, replies = [rows.prompts[i] for i in part], [rows.replies[i] for i in part]
         temperature = getattr(self.config, "temperature", None)
-        found: Tensor = (policy or self.twin).score(prompts, replies, temperature, entropy=False, **given).logprobs
-        return found
+        return (policy or self.twin).score(prompts, replies, temperature, entropy=False, **given).logprobs
 
     @torch.no_grad()
     def reply_logprobs(self, rows: Replies, policy: Any = None) -> Floats:

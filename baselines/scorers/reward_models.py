@@ -6,9 +6,7 @@ model in evaluation mode without gradients, and are deterministic. Steps are rea
 padded at the end. If a conversation is longer than `max_tokens`, its beginning is cut off.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -54,6 +52,8 @@ def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
 
 
 class _Reader:
+    _fill = 0
+
     def __init__(
         self, model: Any, tokenizer: Any, conversation: Conversation, max_tokens: int | None, batch_size: int
     ) -> None:
@@ -77,8 +77,7 @@ class _Reader:
 
     def _rendered(self, messages: Sequence[Message]) -> str:
         if self.tokenizer.chat_template:
-            text: str = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=False)
-            return text
+            return self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=False)
         return "\n".join(message["content"] for message in messages)
 
     def _tokens(self, text: str) -> tuple[list[int], int, int]:
@@ -102,12 +101,26 @@ class _Reader:
             )
         return ids
 
-    def _passes(self, sequences: Sequence[Sequence[int]], fill: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    @torch.no_grad()
+    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
+        """Return a score for each step."""
+        self.model.eval()
+        sequences = [self._encoded(step) for step in steps]
+        scores = [0.0] * len(steps)
         order = sorted(range(len(sequences)), key=lambda row: len(sequences[row]))
         device = next(self.model.parameters()).device
         for low in range(0, len(order), self.batch_size):
             rows = order[low : low + self.batch_size]
-            yield rows, *pad([sequences[row] for row in rows], fill=fill, left=False, device=device)
+            ids, mask = pad([sequences[row] for row in rows], fill=self._fill, left=False, device=device)
+            for row, score in zip(rows, self._scores(ids, mask).tolist(), strict=True):
+                scores[row] = score
+        return scores
+
+    def _encoded(self, step: ScoredStep) -> list[int]:
+        raise NotImplementedError
+
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        raise NotImplementedError
 
 
 class ClassifierScorer(_Reader):
@@ -134,17 +147,10 @@ class ClassifierScorer(_Reader):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        label: str | int | None = None,
-        output: Output = "probability",
-        after: After = "reply",
-        conversation: Conversation | None = None,
-        max_tokens: int | None = None,
+        self, model: Any, tokenizer: Any, *, label: str | int | None = None, output: Output = "probability",
+        after: After = "reply", conversation: Conversation | None = None, max_tokens: int | None = None,
         batch_size: int = 32,
-    ) -> None:
+    ) -> None:  # fmt: skip
         for name, value, known in (("output", output, get_args(Output)), ("after", after, get_args(After))):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}")
@@ -163,29 +169,18 @@ class ClassifierScorer(_Reader):
             )
         self._fill = 0 if fill is None else int(fill)
 
-    @torch.no_grad()
-    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
-        """Return the label's probability, or logit, for each step."""
-        self.model.eval()
-        sequences = [self._encoded(step) for step in steps]
-        scores = [0.0] * len(steps)
-        for rows, ids, mask in self._passes(sequences, self._fill):
-            logits: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).logits
-            if logits.shape != (len(rows), self.model.config.num_labels):
-                raise TypeError(
-                    f"expected a sequence classifier, whose logits are (conversations, labels), got "
-                    f"{type(self.model).__name__} with logits {tuple(logits.shape)}: load it with "
-                    "transformers.AutoModelForSequenceClassification"
-                )
-            for row, score in zip(rows, self._scores(logits.double()).tolist(), strict=True):
-                scores[row] = score
-        return scores
-
     def _encoded(self, step: ScoredStep) -> list[int]:
         ids, front, _ = self._tokens(self._rendered(self._conversation(step)))
         return self._fitted(ids, front)
 
-    def _scores(self, logits: Tensor) -> Tensor:
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).logits.double()
+        if logits.shape != (len(ids), self.model.config.num_labels):
+            raise TypeError(
+                f"expected a sequence classifier, whose logits are (conversations, labels), got "
+                f"{type(self.model).__name__} with logits {tuple(logits.shape)}: load it with "
+                "transformers.AutoModelForSequenceClassification"
+            )
         if self.output == "probability":
             logits = torch.sigmoid(logits) if self._alone else torch.softmax(logits, dim=-1)
         return logits[:, self.label]
@@ -213,17 +208,9 @@ class MarkerScorer(_Reader):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        marker: str,
-        positive: str,
-        negative: str,
-        conversation: Conversation | None = None,
-        max_tokens: int | None = None,
-        batch_size: int = 32,
-    ) -> None:
+        self, model: Any, tokenizer: Any, *, marker: str, positive: str, negative: str,
+        conversation: Conversation | None = None, max_tokens: int | None = None, batch_size: int = 32,
+    ) -> None:  # fmt: skip
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
                 f"expected a causal language model with an output head, got {type(model).__name__}: "
@@ -236,19 +223,10 @@ class MarkerScorer(_Reader):
         if self.positive == self.negative:
             raise ValueError(f"positive and negative must be different tokens, got {positive!r} and {negative!r}")
 
-    @torch.no_grad()
-    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
-        """Return the positive token's probability, of the two, for each step."""
-        self.model.eval()
-        sequences = [self._encoded(step) for step in steps]
-        scores = [0.0] * len(steps)
-        for rows, ids, mask in self._passes(sequences, fill=0):
-            at = torch.arange(len(rows), device=ids.device)
-            logits = logits_at(self.model, ids, at, mask.sum(1) - 1, use_cache=False).double()
-            likely = torch.sigmoid(logits[:, self.positive] - logits[:, self.negative])
-            for row, score in zip(rows, likely.tolist(), strict=True):
-                scores[row] = score
-        return scores
+    def _scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        at = torch.arange(len(ids), device=ids.device)
+        logits = logits_at(self.model, ids, at, mask.sum(1) - 1, use_cache=False).double()
+        return torch.sigmoid(logits[:, self.positive] - logits[:, self.negative])
 
     def _encoded(self, step: ScoredStep) -> list[int]:
         messages = [dict(message) for message in self._conversation(step)]

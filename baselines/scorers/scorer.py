@@ -7,8 +7,6 @@
 With `order` "before" it first learns from the table, without targets, and then scores it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -71,16 +71,10 @@ class SegmentedReward(StepScorer):
         parts = {name: scorer.scores(table) for name, scorer in self._parts.items()}
         self._scored = table, parts
         return hisr(
-            table,
-            contributions=parts["contribution"],
-            importance=parts["hindsight"],
-            segments=config.contribution.segments(table),
-            outcome=config.contribution.outcome,
-            alpha=config.alpha,
-            scale=config.scale,
-            place=config.place,
-            grounding=config.grounding,
-        )
+            table, contributions=parts["contribution"], importance=parts["hindsight"],
+            segments=config.contribution.segments(table), outcome=config.contribution.outcome, alpha=config.alpha,
+            scale=config.scale, place=config.place, grounding=config.grounding,
+        )  # fmt: skip
 
     def update(
         self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float

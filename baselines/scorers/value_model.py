@@ -205,14 +205,9 @@ class ValueScorer(NetworkScorer):
             self.model.scale.fill_(size / parts)
 
     def fit_places(
-        self,
-        inputs: Inputs,
-        before: Floats,
-        targets: Floats,
-        size: int,
-        error: Callable[[Tensor, Tensor, Tensor], Tensor],
-        report: str,
-    ) -> Fit:
+        self, inputs: Inputs, before: Floats, targets: Floats, size: int,
+        error: Callable[[Tensor, Tensor, Tensor], Tensor], report: str,
+    ) -> Fit:  # fmt: skip
         """Fit the value at every position to its own target, in mini-batches of inputs.
 
         Args:

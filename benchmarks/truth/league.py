@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from baselines.play.values import Played, choices_of, state_continuations, states_of
+from baselines.play.values import Played, state_continuations
 from baselines.scorers.exact_gain import ExactGain
 from benchmarks.console import option
 from benchmarks.processes import Progress
@@ -29,7 +29,7 @@ from benchmarks.truth.graphs import Diagnosis, diagnose
 from benchmarks.truth.measures import intervals, samples
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
-from wrappers.credit.group import split_groups
+from wrappers.credit.group import choices_of, split_groups, states_of
 from wrappers.credit.method import TOTAL, Credit
 from wrappers.credit.turn_credit import by_gains
 from wrappers.credit.vine import vine

@@ -51,10 +51,7 @@ PLAYED: tuple[Control, ...] = ("right", "wrong")
 
 @dataclass(frozen=True)
 class PrivilegedStudyConfig:
-    """The options of the command; `policy` "": clones are learned first, which read `clone_contexts`.
-
-    `short`: number of expert episodes of clones with short prompts; 0: the learning benchmark's number and prompts.
-    """
+    """The options of the command; `policy` "": clones are learned first, by `cloned_for`."""
 
     env: str
     options: dict[str, Any]
@@ -244,9 +241,7 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
         mine = [each for each in found.asked if each.context == context]
         for control in get_args(Control):
             gained = _all([each.gained[control] for each in mine if control in each.gained])
-            share, gap = (
-                float(np.mean([getattr(each, name)[control] for each in mine])) for name in ("shares", "gaps")
-            )
+            share, gap = (np.mean([getattr(each, name)[control] for each in mine]) for name in ("shares", "gaps"))
             ranks = (_rank(_all([each.ranks[control][name] for each in mine])) for name in NUMBERS)
             more = estimate(gained, "sign", "+")
             rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", more, *ranks])
@@ -259,8 +254,8 @@ def _plain(found: PrivilegedResults) -> float:
 
 def _played(found: PrivilegedResults) -> str:
     clones, tasks = len(found.config.seeds), found.config.tasks
-    words = f"{found.steps:,} steps of {clones} clone{'s' * (clones > 1)} on {tasks} tasks each; "
-    return f"{words}without a context {_plain(found):.0f} % of the episodes are won"
+    words = f"{found.steps:,} steps of {clones} clone{'s' * (clones > 1)} on {tasks} tasks each"
+    return f"{words}; without a context {_plain(found):.0f} % of the episodes are won"
 
 
 _SUMMARY = (

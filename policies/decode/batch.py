@@ -6,12 +6,11 @@ not read again. `PaddedBatch` reads whole padded prompts, for any model; the oth
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
@@ -19,7 +18,7 @@ from policies.decode.reading import Reading, Row
 from policies.pretrained import pictures_of, text_config
 from policies.prompts import Prompt
 from policies.scoring.attention import attend, attend_grouped, may_take_runs, with_runs
-from policies.scoring.head import logits_at, pad, takes_positions
+from policies.scoring.head import logits_at, once_per_model, pad, takes_positions
 
 #: Most tokens, padding included, of one pass over prompts; a longer prompt is one by itself.
 READ_TOKENS = 2**16
@@ -55,14 +54,9 @@ class KeyedBatch:
     logits: Tensor
 
     def __init__(
-        self,
-        model: Any,
-        prompts: Sequence[Prompt],
-        kept: KeptKeys | None = None,
-        counts: TokenCounts | None = None,
-        graphs: StepGraphs | None = None,
-        room: int = _ROOM,
-    ) -> None:
+        self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None,
+        graphs: StepGraphs | None = None, room: int = _ROOM,
+    ) -> None:  # fmt: skip
         self._model, self._kept, self._counts = model, kept, counts or TokenCounts()
         self._graphs, self._room = graphs, room
         self._lengths = [len(prompt) for prompt in prompts]
@@ -132,13 +126,9 @@ class KeyedBatch:
         columns = torch.tensor([column for _, column in reads]).to(self._device, non_blocking=True)
         given = with_runs(attention, positions.to(self._device, non_blocking=True))
         last = logits_at(
-            self._model,
-            ids.to(self._device, non_blocking=True),
-            torch.zeros_like(columns),
-            columns,
-            use_cache=False,
+            self._model, ids.to(self._device, non_blocking=True), torch.zeros_like(columns), columns, use_cache=False,
             **given,
-        )
+        )  # fmt: skip
         logits |= dict(zip((number for number, _ in reads), last, strict=True))
         for row in rows:
             if row.first == row.length:
@@ -310,24 +300,13 @@ def _joined(caches: Sequence[Any]) -> Any:
     return caches[0]
 
 
-# The attention under which a model was found to read new tokens behind kept ones, or not to.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
-
-
+@once_per_model
 @torch.no_grad()
 def takes_runs(model: Any) -> bool:
     """Return whether a model reads new tokens behind kept keys as it reads the whole; two short passes find out.
 
     Layers that keep a recurrent state or a window of keys do not, and no model whose attention is not PyTorch's own.
     """
-    attention = str(getattr(getattr(model, "config", None), "_attn_implementation", ""))
-    known = _EXAMINED.get(model)
-    if known is None or known[0] != attention:
-        known = _EXAMINED[model] = attention, _reads_alike(model)
-    return known[1]
-
-
-def _reads_alike(model: Any) -> bool:
     if not hasattr(model, "config") or pictures_of(model) is not None or not may_take_runs(model):
         return False
     size = min(8, model.get_input_embeddings().num_embeddings)

@@ -1,7 +1,5 @@
 """Continuous batching: replies leave a batch and prompts join it between two tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -27,6 +27,7 @@ from policies.decode.sampler import (
     pick,
 )
 from policies.prompts import Prompt
+from policies.scoring.head import attention_of
 
 #: Number of parameters above which reading a prompt costs more than finding its kept keys.
 _LARGE = 10_000_000
@@ -105,14 +106,9 @@ class LoopSampler:
         return completions
 
     def _one_token(
-        self,
-        model: Any,
-        prompts: Sequence[Prompt],
-        draws: NDArray[np.float64] | None,
-        decoding: Decoding,
-        restrictions: Sequence[Restriction | None] | None,
-        reuse: bool,
-    ) -> list[Completion]:
+        self, model: Any, prompts: Sequence[Prompt], draws: NDArray[np.float64] | None, decoding: Decoding,
+        restrictions: Sequence[Restriction | None] | None, reuse: bool,
+    ) -> list[Completion]:  # fmt: skip
         def compute(missing: list[Prompt]) -> Tensor:
             return (
                 self._first(model, missing, decoding) if reuse else first_logits(model, missing, decoding, self.counts)
@@ -144,10 +140,9 @@ class LoopSampler:
         name = type(model).__name__
         if name not in _SAID:
             _SAID.add(name)
-            attention = getattr(getattr(model, "config", None), "_attn_implementation", None)
             warnings.warn(
-                f"{name} with attention {attention!r} reads whole prompts: what it read before cannot be kept "
-                "(a recurrent state, a sliding window, or attention other than 'sdpa')",
+                f"{name} with attention {attention_of(model)!r} reads whole prompts: what it read before cannot be "
+                "kept (a recurrent state, a sliding window, or attention other than 'sdpa')",
                 stacklevel=4,
             )
         return False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from agentgym.rollout.groups import Infos
 from agentgym.rollout.lanes import answers_of
 from agentgym.trajectory import Reply
 from policies.decode.batch import takes_runs
@@ -94,11 +94,7 @@ class PolicyQueue:
         self._unfit: list[int] = []
 
     def put(
-        self,
-        names: Sequence[int],
-        observations: Sequence[Any],
-        infos: Mapping[str, NDArray[Any]],
-        rngs: Sequence[np.random.Generator],
+        self, names: Sequence[int], observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]
     ) -> None:
         """Request replies; each draws `max_new_tokens` numbers from its generator, none if greedy."""
         settings = self._policy.settings

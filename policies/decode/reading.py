@@ -4,8 +4,6 @@ Each row has its own keys. Row by row, 64 prompts in 30 layers start 10,000 kern
 new tokens are padded and share a kernel.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple

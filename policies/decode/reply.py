@@ -1,7 +1,5 @@
 """Replies as text and as tokens: conversion, end of a reply, and the tokens that may come next."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any

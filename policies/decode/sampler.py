@@ -1,7 +1,5 @@
 """Sampling of replies: the protocol of samplers (`Sampler`), and how a token is drawn."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -205,15 +203,9 @@ def complete(
 
 
 def _complete_chunk(
-    model: Any,
-    prompts: Sequence[Prompt],
-    indices: list[int],
-    uniforms: NDArray[np.float64] | None,
-    decoding: Decoding,
-    completions: list[Completion],
-    restrictions: Sequence[Restriction | None] | None,
-    counts: TokenCounts | None,
-) -> None:
+    model: Any, prompts: Sequence[Prompt], indices: list[int], uniforms: NDArray[np.float64] | None, decoding: Decoding,
+    completions: list[Completion], restrictions: Sequence[Restriction | None] | None, counts: TokenCounts | None,
+) -> None:  # fmt: skip
     batch = PaddedBatch(model, [prompts[i] for i in indices], decoding.fill, counts)
     live = indices
     draws = None if uniforms is None else torch.from_numpy(uniforms[live]).to(batch.logits.device, non_blocking=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.outside.chat.endpoint import BegunRequest, ChatEndpoint
 from agentgym.outside.chat.wire import BudgetSpentError, ChatAnswer, ChatFailure, ChatRequest
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from policies.vision import data_url
 
@@ -50,9 +50,7 @@ class ChatPolicy:
         self.answers: list[ChatAnswer | ChatFailure] = []
         self._warned = False
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per running sub-environment.
 
         Args:
@@ -66,9 +64,7 @@ class ChatPolicy:
         """
         return self.act_each(observations, infos, [rng] * len(observations))
 
-    def act_each(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]) -> list[Reply]:
         seeds = [int(rng.integers(2**31)) for rng in rngs]
         requests = [ChatRequest(sent_messages(each), seed) for each, seed in zip(observations, seeds, strict=True)]
         self.answers = self.endpoint.ask(requests)
@@ -109,11 +105,7 @@ class ChatQueue:
         self._asked: dict[int, BegunRequest] = {}
 
     def put(
-        self,
-        names: Sequence[int],
-        observations: Sequence[Any],
-        infos: Mapping[str, NDArray[Any]],
-        rngs: Sequence[np.random.Generator],
+        self, names: Sequence[int], observations: Sequence[Any], infos: Infos, rngs: Sequence[np.random.Generator]
     ) -> None:
         """Send some requests, each with a seed from its own generator.
 

@@ -26,7 +26,7 @@ from policies.decode.queue import CompletionQueue, Together
 from policies.decode.sampler import Completion, Decoding, Restriction
 from policies.prompts import Prompt
 from policies.scoring import score_replies
-from policies.scoring.head import pad
+from policies.scoring.head import Rows, pad
 
 #: Number of replies that are compared after a change of weights.
 _PROBED = 4
@@ -258,9 +258,7 @@ def prove(
     return mean
 
 
-def _loop_logprobs(
-    model: Any, prompts: Sequence[Prompt], replies: Sequence[Sequence[int]], decoding: Decoding
-) -> torch.Tensor:
+def _loop_logprobs(model: Any, prompts: Sequence[Prompt], replies: Rows, decoding: Decoding) -> torch.Tensor:
     """Return the log-probabilities that the loop computes for given replies, token by token: float32 (n, L)."""
     device = next(model.parameters()).device
     ids, _ = pad(replies, fill=decoding.fill, left=False, device=device)

@@ -1,7 +1,5 @@
 """A language model as the judge of steps: one request per trajectory, one number per step."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import warnings
@@ -136,21 +134,11 @@ class JudgeScorer:
     takes_forks = True
 
     def __init__(
-        self,
-        endpoint: ChatEndpoint,
-        *,
-        tokenizer: Any = None,
-        task: Callable[[StepTable, int], str] | None = None,
-        seen: Callable[[StepTable, int], str] | None = None,
-        done: Callable[[StepTable, int], str] | None = None,
-        criterion: str = CRITERION,
-        lowest: float = -5.0,
-        highest: float = 5.0,
-        outcome: bool = False,
-        text_chars: int = 2_000,
-        task_chars: int = 8_000,
-        all_chars: int = 60_000,
-    ) -> None:
+        self, endpoint: ChatEndpoint, *, tokenizer: Any = None, task: Callable[[StepTable, int], str] | None = None,
+        seen: Callable[[StepTable, int], str] | None = None, done: Callable[[StepTable, int], str] | None = None,
+        criterion: str = CRITERION, lowest: float = -5.0, highest: float = 5.0, outcome: bool = False,
+        text_chars: int = 2_000, task_chars: int = 8_000, all_chars: int = 60_000,
+    ) -> None:  # fmt: skip
         if not -math.inf < lowest <= 0 <= highest < math.inf or lowest == highest:
             raise ValueError(
                 f"scores must have a range with 0, which is the score of no opinion; got lowest={lowest} and "
@@ -278,15 +266,12 @@ class JudgeScorer:
         sent = [answer for answer in answers if answer.attempts]
         written = [answer for answer in sent if isinstance(answer, ChatAnswer)]
         self.counts = JudgeCounts(
-            judged=len(texts),
-            failed=len(self.failures),
-            steps=len(scores),
+            judged=len(texts), failed=len(self.failures), steps=len(scores),
             unscored=sum(score is not None and math.isnan(score) for score in scores),
-            silent=sum(score is None for score in scores),
-            requests=len(sent),
+            silent=sum(score is None for score in scores), requests=len(sent),
             prompt_tokens=sum(answer.prompt_tokens for answer in written),
             completion_tokens=sum(answer.completion_tokens for answer in written),
-        )
+        )  # fmt: skip
         if self.failures:
             warnings.warn(
                 f"not scored by the judge: {len(self.failures)} of {len(texts)}; the first: {self.failures[0]}",

@@ -5,8 +5,6 @@ The server must return token ids (`return_token_ids`; vLLM since 0.10.2). It is 
 Needs the extra `http`.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -38,16 +36,9 @@ class ServerSampler(EngineSampler):
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        work: str | Path | None = None,
-        timeout: float = 600.0,
-        retries: int = 4,
-        concurrency: int = 256,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+        self, url: str, model: str, *, work: str | Path | None = None, timeout: float = 600.0, retries: int = 4,
+        concurrency: int = 256, headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
             "timeout": timeout, "retries": retries, "concurrency": concurrency, "headers": headers,

@@ -4,8 +4,6 @@ A line is one step: every text in it is a JSON string whose line breaks and mark
 (`agentgym.outside.text.quote`), so that no text can start a new step or end the list.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator, Sequence

@@ -91,15 +91,9 @@ class VllmSampler(EngineSampler):
 
     @classmethod
     def start(
-        cls,
-        folder: str | Path,
-        *,
-        work: str | Path,
-        lora_rank: int | None = None,
-        holds: int = 0,
-        sleeps: bool = False,
-        **options: Any,
-    ) -> VllmSampler:
+        cls, folder: str | Path, *, work: str | Path, lora_rank: int | None = None, holds: int = 0,
+        sleeps: bool = False, **options: Any,
+    ) -> VllmSampler:  # fmt: skip
         """Start an engine on a folder that `HuggingFacePolicy.save_pretrained` wrote.
 
         Args:

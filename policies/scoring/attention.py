@@ -8,8 +8,6 @@ so the cost is that of the sequences. The runs are an argument of the model's fo
 to the attention of every layer.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ import torch
 from torch import Tensor
 
 from policies.pretrained import text_config
-from policies.scoring.head import takes_positions
+from policies.scoring.head import attention_of, takes_positions
 
 #: The argument of a model's forward pass.
 RUNS = "attention_runs"
@@ -99,7 +97,7 @@ def may_take_runs(model: Any) -> bool:
     kinds = set(getattr(config, "layer_types", None) or ())
     windowed = not kinds and getattr(config, "sliding_window", None) is not None
     plain = not windowed and not kinds - {"full_attention"} and not getattr(config, "alibi", False)
-    return plain and takes_positions(model) and getattr(config, "_attn_implementation", "") == _IMPLEMENTATION
+    return plain and takes_positions(model) and attention_of(model) == _IMPLEMENTATION
 
 
 def _teach() -> None:
@@ -114,8 +112,7 @@ def _teach() -> None:
     ) -> tuple[Tensor, None]:
         runs: Attends | None = given.pop(RUNS, None)
         if runs is None or not hasattr(module, "layer_idx"):  # a vision tower has no place among the layers
-            found: tuple[Tensor, None] = usual(module, query, key, value, attention_mask, **given)
-            return found
+            return usual(module, query, key, value, attention_mask, **given)
         return runs(module.layer_idx, query, key, value, given.get("scaling")).transpose(1, 2), None
 
     setattr(attention, RUNS, True)

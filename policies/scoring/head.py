@@ -1,14 +1,13 @@
 """Forward passes of a causal language model whose output head runs only at selected positions, and in pieces."""
 
-from __future__ import annotations
-
 import contextlib
+import functools
 import inspect
 import itertools
 import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,19 +16,20 @@ from torch.utils.checkpoint import checkpoint
 
 from policies.pretrained import text_config
 
+Given = ParamSpec("Given")
+ReturnT = TypeVar("ReturnT")
+#: n token sequences.
+Rows = Sequence[Sequence[int]]
+
 # Positions per piece of the output head: 512 rows of a vocabulary of 151,936 are 0.3 GB in float32.
 _CHUNK = 512
 # Config entries of operations on logits after the head; None, 0 and 1: no operation.
 _BEHIND_THE_HEAD = (
-    "final_logit_softcapping",
-    "logits_scaling",
-    "logit_scale",
-    "output_multiplier",
-    "lm_head_multiplier",
-)
+    "final_logit_softcapping", "logits_scaling", "logit_scale", "output_multiplier", "lm_head_multiplier"
+)  # fmt: skip
 
 
-def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+def pad(sequences: Rows, *, fill: int, left: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """Stack n token sequences, none empty, into a rectangle; `left`: padding, of the id `fill`, is at the start.
 
     Returns:
@@ -62,7 +62,7 @@ def rectangles(lengths: Sequence[int], tokens: int, rows: int | None = None) -> 
     return parts
 
 
-def restrict(logits: Tensor, allowed: Sequence[Sequence[int]]) -> Tensor:
+def restrict(logits: Tensor, allowed: Rows) -> Tensor:
     """Return logits of minus infinity where a token is not allowed.
 
     Args:
@@ -255,10 +255,25 @@ def changes_logits(model: Any) -> bool:
     return any(getattr(config, name, None) not in (None, 0, 1) for name in _BEHIND_THE_HEAD)
 
 
-# For each examined model, whether its output head alone gives the logits.
-_PLAIN: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
+def attention_of(model: Any) -> str:
+    """Return the name of a model's attention, as transformers has it; "" if it has none."""
+    return str(getattr(getattr(model, "config", None), "_attn_implementation", ""))
 
 
+def once_per_model(test: Callable[Concatenate[Any, Given], ReturnT]) -> Callable[Concatenate[Any, Given], ReturnT]:
+    """Decorate a test of a model: its answer, but no error, is remembered while the model has the same attention."""
+    known: weakref.WeakKeyDictionary[nn.Module, tuple[str, ReturnT]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(test)
+    def answer(model: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> ReturnT:
+        if model not in known or known[model][0] != attention_of(model):
+            known[model] = attention_of(model), test(model, *args, **kwargs)
+        return known[model][1]
+
+    return answer
+
+
+@once_per_model
 @torch.no_grad()
 def head_is_plain(model: Any, precision: torch.dtype | None) -> bool:
     """Return whether the output head alone gives the model's logits; one short pass per model tests it.
@@ -267,15 +282,13 @@ def head_is_plain(model: Any, precision: torch.dtype | None) -> bool:
         model: a Hugging Face causal language model.
         precision: autocast type, None for the weights' own.
     """
-    if model not in _PLAIN:
-        device = next(model.parameters()).device
-        ids = torch.arange(min(8, model.get_input_embeddings().num_embeddings), device=device)[None]
-        # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
-        with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
-            hidden, last = hidden_at(model, ids, torch.zeros_like(ids[0]), ids[0], use_cache=False)
-            alone = model.get_output_embeddings()(hidden[None, -1:])
-        _PLAIN[model] = not changes_logits(model) and torch.equal(alone.float(), last.float())
-    return _PLAIN[model]
+    device = next(model.parameters()).device
+    ids = torch.arange(min(8, model.get_input_embeddings().num_embeddings), device=device)[None]
+    # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
+    with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
+        hidden, last = hidden_at(model, ids, torch.zeros_like(ids[0]), ids[0], use_cache=False)
+        alone = model.get_output_embeddings()(hidden[None, -1:])
+    return not changes_logits(model) and torch.equal(alone.float(), last.float())
 
 
 class TokenFigures(NamedTuple):
@@ -287,15 +300,9 @@ class TokenFigures(NamedTuple):
 
 
 def token_logprobs(
-    head: Callable[[Tensor], Tensor],
-    hidden: Tensor,
-    targets: Tensor,
-    *,
-    temperature: float = 1.0,
-    entropy: bool | None = False,
-    allowed: Sequence[Sequence[int]] | None = None,
-    chunk: int = _CHUNK,
-) -> TokenFigures:
+    head: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor, *, temperature: float = 1.0,
+    entropy: bool | None = False, allowed: Rows | None = None, chunk: int = _CHUNK,
+) -> TokenFigures:  # fmt: skip
     """Run the output head and reduce its logits piece by piece; the backward pass computes each piece again.
 
     A full head keeps float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here only the
@@ -325,7 +332,7 @@ def _figures(
     targets: Tensor,
     temperature: float,
     entropy: bool | None,
-    allowed: Sequence[Sequence[int]] | None,
+    allowed: Rows | None,
 ) -> TokenFigures:
     logits = head(hidden).float() / temperature
     if allowed is not None:

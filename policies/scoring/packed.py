@@ -10,10 +10,7 @@ anew, and no chain sees another: by the kernel of the attention, or run by run (
 `policies.scoring.score_replies` computes the same row by row.
 """
 
-from __future__ import annotations
-
 import warnings
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -25,11 +22,14 @@ from torch import Tensor, nn
 from agentgym.trajectory import Ints
 from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.head import (
+    Rows,
     TokenFigures,
+    attention_of,
     autocast,
     head_is_plain,
     hidden_at,
     logits_at,
+    once_per_model,
     takes_positions,
     token_logprobs,
 )
@@ -62,7 +62,7 @@ class Chain:
     spans: tuple[tuple[int, int], ...]
 
 
-def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> list[Chain]:
+def merge_chains(prompts: Rows, replies: Rows) -> list[Chain]:
     """Find the rows whose inputs are the beginning of another row's, and make them one sequence.
 
     A reply need not continue another one: all one-token replies to one prompt are one chain as well. Every row is
@@ -112,25 +112,16 @@ def pack(chains: Sequence[Line], tokens: int) -> list[list[Line]]:
     return passes
 
 
-def rows_per_pass(
-    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
-) -> list[list[int]]:
+def rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> list[list[int]]:
     """Return the rows of each pass of `score_packed`, so that each can have its backward pass before the next."""
     passes = pack(merge_chains(prompts, replies), tokens_per_pass)
     return [sorted(row for chain in each for row, _ in chain.spans) for each in passes]
 
 
 def score_packed(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float = 1.0,
-    tokens_per_pass: int = 16384,
-    entropy: bool | None = False,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
-) -> TokenScores:
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, tokens_per_pass: int = 16384,
+    entropy: bool | None = False, precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> TokenScores:  # fmt: skip
     """Score replies as `policies.scoring.score_replies` does: chains, passes of a given size, the head in pieces.
 
     A pass has at most `tokens_per_pass` tokens; a longer chain gets a separate pass. With gradients enabled all passes
@@ -168,15 +159,9 @@ class Pass(NamedTuple):
 
 
 def score_passes(
-    model: Any,
-    passes: Iterable[Pass],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float,
-    entropy: bool | None,
-    precision: torch.dtype | None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None,
-) -> TokenScores:
+    model: Any, passes: Iterable[Pass], replies: Rows, *, temperature: float, entropy: bool | None,
+    precision: torch.dtype | None, allowed: Sequence[Rows] | None,
+) -> TokenScores:  # fmt: skip
     """Score the replies of some passes; each reply is read in exactly one of them."""
     device, plain = next(model.parameters()).device, head_is_plain(model, precision)
     first = np.concatenate([[0], np.cumsum([len(reply) for reply in replies])])
@@ -210,7 +195,7 @@ def _on(model: Any, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
         for name, value in inputs.items()
     }
-    if device.type == "cuda" and getattr(model.config, "_attn_implementation", "") == "flex_attention":
+    if device.type == "cuda" and attention_of(model) == "flex_attention":
         # PyTorch 2.11 uses a decoding kernel for lines below 128 tokens, and cannot compile it for some heads.
         given["kernel_options"] = {"FORCE_USE_FLEX_ATTENTION": True}
     return given.pop("input_ids"), given | {"use_cache": False}
@@ -246,21 +231,14 @@ def _lay(chains: Sequence[Chain], runs: bool) -> dict[str, Any]:
     return {"input_ids": torch.from_numpy(ids)[None], **given}
 
 
-# The attention under which a model was found to keep packed sequences apart, and whether it takes runs.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
-
-
+@once_per_model
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
     """Return whether a model is given runs; raise ValueError for one that cannot be packed at all.
 
     Two equal sequences in one pass must be read alike. If the second one sees the first, or continues its
     positions, the log-probabilities of every packed row would be wrong without an error.
     """
-    attention = str(getattr(model.config, "_attn_implementation", ""))
-    known = _EXAMINED.get(model)
-    if known is not None and known[0] == attention:
-        return known[1]
-    name = type(model).__name__
+    name, attention = type(model).__name__, attention_of(model)
     if not takes_positions(model):
         raise ValueError(f"{name} takes no position_ids: score it without packing (microbatch_tokens=None)")
     size = min(8, model.get_input_embeddings().num_embeddings)
@@ -279,17 +257,14 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
         warnings.warn(
             f"attention {attention!r} computes every pair of tokens of a packed pass: load the model with "
             "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
-            stacklevel=3,
+            stacklevel=4,
         )
-    _EXAMINED[model] = attention, runs
     return runs
 
 
 def has_varlen(model: Any) -> bool:
     """Return whether the cost of a packed pass is that of its sequences, not that of the whole pass squared."""
-    return may_take_runs(model) or any(
-        kind in str(getattr(model.config, "_attn_implementation", "")) for kind in _VARLEN
-    )
+    return may_take_runs(model) or any(kind in attention_of(model) for kind in _VARLEN)
 
 
 def can_pack(model: Any, precision: torch.dtype | None) -> bool:

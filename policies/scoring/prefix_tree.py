@@ -13,21 +13,18 @@ number a token, where they stop, says what it is seen by. Attention goes run by 
 sequences by their positions.
 """
 
-from __future__ import annotations
-
 import itertools
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from agentgym.trajectory import Ints
 from policies.pretrained import text_config
 from policies.scoring.attention import Runs, may_take_runs, with_runs
+from policies.scoring.head import Rows, attention_of, once_per_model
 from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
@@ -70,7 +67,7 @@ class Tree:
         return found
 
 
-def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], most_tokens: int) -> list[Tree]:
+def merge_trees(prompts: Rows, replies: Rows, most_tokens: int) -> list[Tree]:
     """Gather rows that begin alike; every row is in exactly one tree.
 
     Args:
@@ -127,25 +124,16 @@ class _Growing:
         return Tree(np.concatenate(self._tokens), np.concatenate(self._positions), stops, self.columns)
 
 
-def tree_rows_per_pass(
-    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
-) -> list[list[int]]:
+def tree_rows_per_pass(prompts: Rows, replies: Rows, tokens_per_pass: int) -> list[list[int]]:
     """Return the rows of each pass of `score_trees`, so that each can have its backward pass before the next."""
     passes = pack(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass)
     return [sorted(row for tree in trees for row in tree.columns) for trees in passes]
 
 
 def score_trees(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float = 1.0,
-    tokens_per_pass: int = 1024,
-    entropy: bool | None = False,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
-) -> TokenScores:
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, tokens_per_pass: int = 1024,
+    entropy: bool | None = False, precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> TokenScores:  # fmt: skip
     """Score replies as `policies.scoring.packed.score_packed` does, with trees instead of chains.
 
     All layers of the model attend to everything before, with attention "sdpa". With gradients enabled all passes are
@@ -178,20 +166,14 @@ def _lay(trees: Sequence[Tree]) -> dict[str, Any]:
     return {"input_ids": ids, **with_runs(runs, positions)}
 
 
-# The attention under which a model was found to keep branches apart.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
-
-
+@once_per_model
 def _examine(model: Any, precision: torch.dtype | None) -> None:
     """Raise ValueError for a model that accepts no mask per token.
 
     Two equal branches must be read alike. If the second sees the first, or continues its positions, the
     log-probabilities of every row but the first would be wrong without an error.
     """
-    attention = str(getattr(model.config, "_attn_implementation", ""))
-    if _EXAMINED.get(model) == attention:
-        return
-    name, instead = type(model).__name__, "score it with share_prefixes=False"
+    name, attention, instead = type(model).__name__, attention_of(model), "score it with share_prefixes=False"
     kinds = sorted(set(getattr(text_config(model), "layer_types", None) or ()))
     if not may_take_runs(model):
         raise ValueError(
@@ -211,4 +193,3 @@ def _examine(model: Any, precision: torch.dtype | None) -> None:
             f"{name} with attention {attention!r} lets branches that share a prefix see each other (they differ by "
             f"{apart:.1e}); {instead}"
         )
-    _EXAMINED[model] = attention

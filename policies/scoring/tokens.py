@@ -1,7 +1,5 @@
 """Log-probabilities of given replies: the differentiable side of a policy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -10,6 +8,7 @@ import torch
 from torch import Tensor
 
 from policies.scoring.head import (
+    Rows,
     autocast,
     entropies,
     head_is_plain,
@@ -49,37 +48,22 @@ class TokenScores:
 
     @classmethod
     def from_tokens(
-        cls,
-        replies: Sequence[Sequence[int]],
-        logprobs: Tensor,
-        entropy: Tensor,
-        top: Tensor,
-        distribution: Tensor | None = None,
+        cls, replies: Rows, logprobs: Tensor, entropy: Tensor, top: Tensor, distribution: Tensor | None = None
     ) -> Self:
         """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
         _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
         blank = logprobs.new_zeros(mask.shape)
         return cls(
-            logprobs=blank.masked_scatter(mask, logprobs),
-            entropy=blank.masked_scatter(mask, entropy),
-            mask=mask,
-            top=torch.zeros_like(mask).masked_scatter(mask, top),
-            distribution=distribution,
-        )
+            logprobs=blank.masked_scatter(mask, logprobs), entropy=blank.masked_scatter(mask, entropy), mask=mask,
+            top=torch.zeros_like(mask).masked_scatter(mask, top), distribution=distribution,
+        )  # fmt: skip
 
 
 def score_replies(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float = 1.0,
-    fill: int = 0,
-    precision: torch.dtype | None = None,
-    entropy: bool | None = True,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, fill: int = 0,
+    precision: torch.dtype | None = None, entropy: bool | None = True, allowed: Sequence[Rows] | None = None,
     distributions: bool = False,
-) -> TokenScores:
+) -> TokenScores:  # fmt: skip
     """Score n replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
     Rows that feed the model the same tokens share their pass. Many logits are computed in pieces, see
@@ -118,22 +102,15 @@ def score_replies(
     return TokenScores.from_tokens(replies, logprobs, entropies(distribution, entropy)[read], top, whole)
 
 
-def by_token(rows: Sequence[tuple[Sequence[Sequence[int]], Sequence[int]]]) -> list[Sequence[int]]:
+def by_token(rows: Sequence[tuple[Rows, Sequence[int]]]) -> list[Sequence[int]]:
     """Return what each token of some replies was drawn among, from (`Reply.allowed`, `Reply.token_ids`) of each."""
     return [ids for allowed, reply in rows for ids in allowed or ((),) * len(reply)]
 
 
 def score_with_divergence(
-    model: Any,
-    other: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float = 1.0,
-    fill: int = 0,
-    precision: torch.dtype | None = None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
-) -> tuple[Tensor, Tensor]:
+    model: Any, other: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, fill: int = 0,
+    precision: torch.dtype | None = None, allowed: Sequence[Rows] | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Score replies as `score_replies` does, and say how far the model is from another one at each of their tokens.
 
     The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
@@ -154,15 +131,9 @@ def score_with_divergence(
 
 
 def _distributions(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    replies: Sequence[Sequence[int]],
-    *,
-    temperature: float,
-    fill: int,
-    precision: torch.dtype | None,
-    allowed: Sequence[Sequence[Sequence[int]]] | None,
-) -> tuple[Tensor, Tensor, Tensor]:
+    model: Any, prompts: Rows, replies: Rows, *, temperature: float, fill: int, precision: torch.dtype | None,
+    allowed: Sequence[Rows] | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Log-probabilities of all tokens at the distinct places, (places, vocabulary), and for every reply token which.
 
     Returns:
@@ -198,7 +169,7 @@ class _Layout(NamedTuple):
     targets: list[int]
 
     @classmethod
-    def of(cls, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> Self:
+    def of(cls, prompts: Rows, replies: Rows) -> Self:
         # The last token of a reply is never an input.
         inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
         distinct = list(dict.fromkeys(inputs))
@@ -232,7 +203,7 @@ def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Call
     return torch.cat(parts)[back]
 
 
-def _alike(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
+def _alike(sequences: Rows) -> list[list[int]]:
     """Return rows in groups of similar length: a short row does not pay for the padding to a long one.
 
     >>> _alike([[0] * length for length in (30, 100, 31, 140, 29)])
@@ -249,7 +220,7 @@ def _alike(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
     return groups
 
 
-def check_rows(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float) -> None:
+def check_rows(prompts: Rows, replies: Rows, temperature: float) -> None:
     """Refuse rows that cannot be scored, see `score_replies`."""
     if len(prompts) != len(replies) or not prompts:
         raise ValueError(

@@ -1,7 +1,5 @@
 """Training data from a search: a table, demonstrations, and pairs of a better and a worse reply."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

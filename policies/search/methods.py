@@ -20,8 +20,6 @@ A state is closed if its episode has ended, if all states below it are closed, o
 step or an earlier one (`merge`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

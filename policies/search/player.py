@@ -1,14 +1,12 @@
 """The policy that searches before it plays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Cost, Node, Tree, Value
@@ -56,20 +54,10 @@ class SearchPlayer:
     """
 
     def __init__(
-        self,
-        envs: Any,
-        policy: Policy,
-        method: Method,
-        *,
-        budget: Budget,
-        value: Value | None = None,
-        listed: Listed | None = None,
-        until_won: bool = True,
-        fresh: bool = False,
-        share: float = 1.0,
-        under_way: int | None = None,
-        keep: bool = False,
-    ) -> None:
+        self, envs: Any, policy: Policy, method: Method, *, budget: Budget, value: Value | None = None,
+        listed: Listed | None = None, until_won: bool = True, fresh: bool = False, share: float = 1.0,
+        under_way: int | None = None, keep: bool = False,
+    ) -> None:  # fmt: skip
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
         self.method, self.budget, self.value = method, budget, value or Value()
@@ -87,9 +75,7 @@ class SearchPlayer:
     def forget(self) -> None:
         self.costs, self.trees, self._plans = {}, {}, {}
 
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
+    def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per running sub-environment; `infos` with `snapshot`, `episode_number` and `state_key`.
 
         Raises:

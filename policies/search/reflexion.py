@@ -5,8 +5,6 @@
 The latest three notes are kept, as in the paper. The wording of the request is ours; its parts are the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

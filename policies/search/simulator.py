@@ -11,17 +11,14 @@ Every tree has its own random generator; other trees change its result only thro
 run at once. A tree counts running simulations as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.rollout import Policy, act_each
-from agentgym.rollout.groups import infos_of, observations_of
+from agentgym.rollout.groups import Infos, infos_of, observations_of
 from agentgym.rollout.recorder import entry
 from agentgym.trajectory import Reply
 from policies.scripted import tagged
@@ -47,7 +44,7 @@ class Listed:
         self.policy = policy
 
     def replies(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]]
+        self, observations: Sequence[Any], infos: Infos
     ) -> tuple[list[list[Reply]], list[list[float]], list[int]]:
         """Return the replies of each of n sub-environments, their probabilities, and the tokens read for these.
 
@@ -110,15 +107,9 @@ class Simulator:
     """
 
     def __init__(
-        self,
-        envs: Any,
-        policy: Policy,
-        *,
-        value: Value,
-        listed: Listed | None = None,
-        fresh: bool = False,
+        self, envs: Any, policy: Policy, *, value: Value, listed: Listed | None = None, fresh: bool = False,
         under_way: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not (callable(getattr(envs, "snapshot", None)) and callable(getattr(envs, "restore", None))):
             raise TypeError(
                 f"{envs}: a search needs a vector environment with snapshot(i) and restore(indices, states, seeds), "
@@ -304,33 +295,20 @@ class Simulator:
     # -- what the environment shows ---------------------------------------------------------------------------
 
     def _node(
-        self,
-        i: int,
-        parent: Node | None,
-        reply: Reply | None,
-        *,
-        terminated: bool,
-        truncated: bool,
+        self, i: int, parent: Node | None, reply: Reply | None, *, terminated: bool, truncated: bool,
         reward: float = 0.0,
-    ) -> Node:
+    ) -> Node:  # fmt: skip
         infos = self._infos
         won = (terminated or truncated) and bool(entry(infos, "won", i))
         return Node(
-            parent=parent,
-            reply=reply,
-            t=0 if parent is None else parent.t + 1,
-            key=str(entry(infos, "state_key", i)),
-            label=str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i)),
-            won=won,
+            parent=parent, reply=reply, t=0 if parent is None else parent.t + 1, key=str(entry(infos, "state_key", i)),
+            label=str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i)), won=won,
             score=float(infos["score"][i]) if "score" in infos else float(won),
             action="" if reply is None else str(infos["command"][i]) if "command" in infos else reply.text,
-            reward=reward,
-            valid=bool(entry(infos, "is_action_valid", i)),
-            terminated=terminated,
-            truncated=truncated,
+            reward=reward, valid=bool(entry(infos, "is_action_valid", i)), terminated=terminated, truncated=truncated,
             unscored=(terminated or truncated) and "unscored" in infos and bool(infos["unscored"][i]),
             observation=observations_of(self._observations, np.asarray([i]))[0],
-        )
+        )  # fmt: skip
 
     def _list(self, places: Sequence[int], nodes: Sequence[tuple[Tree, Node]]) -> None:
         if self.listed is None or not places:

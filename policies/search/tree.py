@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Ending, Reply
 
 
@@ -93,7 +94,7 @@ def _part(left: int, share: float) -> int:
 
 
 #: Values of nonterminal states: (observations, info columns) of n sub-environments -> n numbers.
-Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
+Critic = Callable[[Sequence[Any], Infos], ArrayLike]
 
 
 @dataclass(frozen=True)

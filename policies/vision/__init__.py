@@ -1,7 +1,5 @@
 """Vision-language policies, the pictures in their prompts, and PNG files."""
 
-from __future__ import annotations
-
 import base64
 import io
 

@@ -3,8 +3,6 @@
 Messages may contain pictures, as `wrappers.prompt` and `wrappers.transcript` write them. torchvision is not needed.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence
@@ -47,15 +45,9 @@ class VisionPolicy(HuggingFacePolicy):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        processor: Any,
-        *,
-        pictures: PictureStore | None = None,
-        sampler: Sampler | None = None,
-        **settings: Any,
-    ) -> None:
+        self, model: Any, tokenizer: Any, processor: Any, *, pictures: PictureStore | None = None,
+        sampler: Sampler | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
         _check(model, processor)
         if sampler is not None and type(sampler) is not LoopSampler:
             raise ValueError(

@@ -1,7 +1,5 @@
 """Vision-language models of some 0.2 million parameters, built from a config: nothing is downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -14,27 +12,12 @@ START, END, PLACEHOLDER, VIDEO = "<|vision_start|>", "<|vision_end|>", "<|image_
 
 
 def tiny_vision_policy(
-    texts: Sequence[str],
-    *,
-    seed: int,
-    extra_words: Sequence[str] = ("up", "down", "left", "right"),
-    family: Literal["qwen2_5_vl", "qwen3_vl"] = "qwen2_5_vl",
-    patch: int = 8,
-    merge: int = 1,
-    width: int = 64,
-    layers: int = 4,
-    heads: int = 4,
-    kv_heads: int = 2,
-    mlp: int = 192,
-    vision_layers: int = 1,
-    positions: int = 2048,
-    rope_base: float = 4.0,
-    pieces: Sequence[str] = FRAME,
-    prefix: str = "<action>",
-    suffix: str = "</action>",
-    max_new_tokens: int = 1,
-    **settings: Any,
-) -> VisionPolicy:
+    texts: Sequence[str], *, seed: int, extra_words: Sequence[str] = ("up", "down", "left", "right"),
+    family: Literal["qwen2_5_vl", "qwen3_vl"] = "qwen2_5_vl", patch: int = 8, merge: int = 1, width: int = 64,
+    layers: int = 4, heads: int = 4, kv_heads: int = 2, mlp: int = 192, vision_layers: int = 1, positions: int = 2048,
+    rope_base: float = 4.0, pieces: Sequence[str] = FRAME, prefix: str = "<action>", suffix: str = "</action>",
+    max_new_tokens: int = 1, **settings: Any,
+) -> VisionPolicy:  # fmt: skip
     """Build an untrained policy of the Qwen2.5-VL or Qwen3-VL architecture with its own tokenizer.
 
     Like `policies.tiny.tiny_policy`, whose other arguments it takes, it answers with one token.
@@ -79,15 +62,9 @@ def tiny_vision_policy(
         "bos_token_id": None,
     }  # fmt: skip
     tower: dict[str, Any] = {
-        "depth": vision_layers,
-        "hidden_size": width,
-        "intermediate_size": mlp,
-        "num_heads": heads,
-        "patch_size": patch,
-        "spatial_merge_size": merge,
-        "out_hidden_size": width,
-        "initializer_range": width**-0.5,
-    }
+        "depth": vision_layers, "hidden_size": width, "intermediate_size": mlp, "num_heads": heads,
+        "patch_size": patch, "spatial_merge_size": merge, "out_hidden_size": width, "initializer_range": width**-0.5,
+    }  # fmt: skip
     if family == "qwen2_5_vl":
         tower |= {"fullatt_block_indexes": list(range(vision_layers)), "window_size": 64 * patch}
         config: Any = transformers.Qwen2_5_VLConfig

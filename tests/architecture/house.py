@@ -53,7 +53,7 @@ LIMITS = (
     Limit("files that name an environment", 4, asserted=True),
     Limit("files that name a method", 2),
     Limit("files that name a scorer", 1),
-    Limit("fields of TrainerConfig", 14),
+    Limit("fields of TrainerConfig", 14, asserted=True),
     Limit("files of an iteration", 35),
     Limit("functions of an iteration", 170),
 )

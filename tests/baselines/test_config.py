@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from baselines.config import NAMES, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
+from baselines.config import NAMES, Distillation, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
 from tests.cases import cases
@@ -38,6 +38,18 @@ def test_a_field_that_does_not_exist_is_named_with_the_one_meant(config: Any, gi
 def test_a_field_of_another_type_is_named(name: str, value: object, expected: str) -> None:
     with pytest.raises(TypeError, match=f"{name} must be {expected}, got {value!r}"):
         TrainerConfig(**{name.removeprefix("TrainerConfig.").lower(): value})  # type: ignore[arg-type]
+
+
+def test_distillation_is_a_part_of_the_loss_and_has_names_of_its_own() -> None:
+    one = TrainerConfig(loss=Loss(kl=0.5, distillation=Distillation(weight=2.0)))
+    for same in ({"distillation.weight": 2.0}, {"distillation": {"weight": 2.0}}, {"loss.distillation.weight": 2.0}):
+        assert TrainerConfig(**{"loss.kl": 0.5}, **same) == one
+    assert one.settings()["distillation.weight"] == 2.0
+    assert TrainerConfig(**one.settings()) == one
+    assert one.changed(loss={"kl": 0.0}).loss == Loss(kl=0.0, distillation=Distillation(weight=2.0))
+    assert one.changed(loss=Loss(kl=0.0)).loss.distillation == Distillation()
+    with pytest.raises(TypeError, match=r"TrainerConfig.distillation must be a Distillation, got 3"):
+        TrainerConfig(distillation=3)
 
 
 def test_settings_are_given_in_groups_or_flat() -> None:

@@ -17,6 +17,13 @@ vllm = pytest.importorskip("vllm", reason="needs vLLM in an environment of its o
 import torch  # noqa: E402
 from vllm.lora.request import LoRARequest  # noqa: E402
 
+from agentgym.corridor.env import DIRECTIONS, MEANING  # noqa: E402
+from baselines import train  # noqa: E402
+from baselines.environments.registry import settings_of  # noqa: E402
+from baselines.environments.settings import tasks  # noqa: E402
+from baselines.imitation.cloning import clone  # noqa: E402
+from baselines.runs.config import make_config  # noqa: E402
+from baselines.runs.stack import make_envs  # noqa: E402
 from policies.decode.loop import LoopSampler  # noqa: E402
 from policies.engines.engine import EngineError, save_weights  # noqa: E402
 from policies.engines.server import ServerSampler  # noqa: E402
@@ -230,6 +237,32 @@ def test_a_server_samples_from_the_trainers_policy_and_loads_adapters_while_it_r
         names = answer.read().decode()
     assert names.count("version-2-") >= 2
     assert "version-1-" not in names  # those that are out of use are unloaded
+
+
+def test_a_whole_run_trains_an_adapter_by_the_engines_replies(tmp_path):
+    """Clone, then `train(engine="vllm")`: the probe holds at every step, success rises, and a longer run continues."""
+    row = settings_of("corridor", {"length": 3})
+    config = make_config(row, methods=["grpo"], seeds=[0], model=str(tmp_path), history=0, sizes=row.quick)
+    envs = make_envs(config, 32, expert=True)
+    texts = [prompt[-1]["content"] for prompt in envs.reset(options=tasks("train", 32))[0]]
+    start = tiny_policy(texts, seed=0, extra_words=[*MEANING, *DIRECTIONS], **SHAPE)
+    clone(start, envs, tasks("train", 200), epochs=4, learning_rate=3e-3, seed=0)
+    start.save_pretrained(tmp_path / "start")
+    rows = []
+    for iterations in (4, 8):
+        run = train(
+            "corridor", "graphgpo", options={"length": 3}, history=0, model=tmp_path / "start", lora=8, engine="vllm",
+            out=tmp_path / "run", iterations=iterations, groups=8, group_size=8, learning_rate=6e-3, loss={"kl": 0.0},
+            schedule={"shape": "constant"}, validation={"every": 4}, rollout={"probe_every": 1}, progress=False,
+        )  # fmt: skip
+        assert run.log[: len(rows)] == rows
+        rows = run.log
+    assert [each["iteration"] for each in rows] == list(range(9))
+    report("trainer against engine, whole run", max(each["mismatch_max"] for each in rows[1:]))
+    assert all(each["mismatch_max"] < CLOSE and each["grad_norm"] > 0 for each in rows[1:])
+    won = [each["validation_sampled_success"] for each in rows if "validation_sampled_success" in each]
+    print(f"success by sampled play: {won}")
+    assert won[-1] > won[0] + 0.2
 
 
 def test_whole_weights_arrive_or_the_probe_says_that_they_did_not(engine, tmp_path):

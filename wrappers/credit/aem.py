@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import group_means
-from wrappers.credit.method import ENTROPY, PENALTY, Credit, Method
+from wrappers.credit.method import ENTROPY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import given_or_episode_level, penalties
 from wrappers.credit.scores import known_entropies, min_max
@@ -60,13 +60,8 @@ def aem(
     return factor * base - penalties(table, options, "advantage")
 
 
-METHODS = (
-    Method(
-        "aem",
-        aem,
-        "GRPO, with more weight on replies of low entropy among those of the task.",
-        options=PENALTY,
-        credits=(Credit("aem", ENTROPY, "", aem),),
-        unmeasured="weight steps by the entropy of replies, which only learned players have",
-    ),
-)
+METHOD = Method(
+    aem, "GRPO, with more weight on replies of low entropy among those of the task.",
+    credits=(Credit("aem", ENTROPY, "", aem),),
+    unmeasured="weight steps by the entropy of replies, which only learned players have",
+)  # fmt: skip

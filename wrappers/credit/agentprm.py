@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.attribution import state_actions
-from wrappers.credit.forks import over_forks
-from wrappers.credit.group import group_means, number_pairs
+from wrappers.credit.forks import following, over_forks
+from wrappers.credit.group import choices_of, group_means, states_of
 from wrappers.credit.method import FITTED, NEEDS_MODEL, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, finite_numbers, option
 from wrappers.credit.process_reward import BY_STEP, process_reward
@@ -30,42 +29,25 @@ class ActionTargetOptions(WorthOptions, total=False):
     """Options of `action_targets`."""
 
     gamma: Annotated[float, option(0.95, "discount per step", low=0, high=1)]
-    unit: Annotated[
-        Literal["history", "state"],
-        option(
-            "history",
-            'what is averaged: visits of the same action after the same "history" of states and actions, or in the '
-            'same "state" (more visits)',
-        ),
-    ]
-    count_from: Annotated[
-        Literal["end", "start"],
-        option(
-            "end",
-            'discount by the steps to the "end" of the rollout (gamma^(T-1-t) R), or by those from its "start": '
-            "(1 + gamma^t (2 R - 1)) / 2, which falls along a won rollout (authors' code)",
-            authors="start",
-        ),
-    ]
-    shaping: Annotated[
-        Literal["none", "raw", "soft"],
-        option(
-            "none",
-            "add gamma V(s') - V(s), from the argument `values`, on all steps but a trajectory's last: \"raw\" is that "
-            'sum, unscaled (gamma^t (2 R - 1) from the "start"); "soft" maps it to 0..1 by a sigmoid of three times '
-            "its distance from the mean over its quartile range, both over the distinct visits of the table",
-        ),
-    ]
+    unit: Annotated[Literal["history", "state"], option(
+        "history", 'what is averaged: visits of the same action after the same "history" of states and actions, or in '
+        'the same "state" (more visits)',
+    )]  # fmt: skip
+    count_from: Annotated[Literal["end", "start"], option(
+        "end", 'discount by the steps to the "end" of the rollout (gamma^(T-1-t) R), or by those from its "start": (1 '
+        "+ gamma^t (2 R - 1)) / 2, which falls along a won rollout (authors' code)", authors="start",
+    )]  # fmt: skip
+    shaping: Annotated[Literal["none", "raw", "soft"], option(
+        "none", "add gamma V(s') - V(s), from the argument `values`, on all steps but a trajectory's last: \"raw\" is "
+        'that sum, unscaled (gamma^t (2 R - 1) from the "start"); "soft" maps it to 0..1 by a sigmoid of three times '
+        "its distance from the mean over its quartile range, both over the distinct visits of the table",
+    )]  # fmt: skip
 
 
 @credit(ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("values")
 def action_targets(
-    table: StepTable,
-    *,
-    values: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[ActionTargetOptions],
+    table: StepTable, *, values: ArrayLike | None = None, preset: str = "paper", **options: Unpack[ActionTargetOptions]
 ) -> Floats:
     """Return the target for the value of every step's action.
 
@@ -89,7 +71,7 @@ def action_targets(
         target = target + _potential(table, values, options["gamma"])
     elif from_start:
         target = 0.5 * (1 + target)
-    visits, n_visits = _histories(table) if options["unit"] == "history" else state_actions(table)
+    visits, n_visits = _histories(table) if options["unit"] == "history" else choices_of(table)
     mean = np.bincount(visits, weights=target, minlength=n_visits) / np.bincount(visits, minlength=n_visits)
     if options["shaping"] == "soft":
         low, high = np.percentile(mean, [25, 75])
@@ -105,15 +87,13 @@ def _potential(table: StepTable, values: ArrayLike | None, gamma: float) -> Floa
     if values is None:
         raise ValueError("shaping needs values, one V per row: pass values=, or shaping='none'")
     now = finite_numbers("values", values, len(table))
-    gain = np.empty(len(table))
-    gain[table.order[:-1]] = gamma * now[table.order[1:]]
-    gain -= now
+    gain = following(table, gamma * now) - now
     gain[table.last] = 0.0
     return gain
 
 
 def _histories(table: StepTable) -> tuple[Ints, int]:
-    pairs, n_pairs = state_actions(table)
+    pairs, n_pairs = choices_of(table)
     known: dict[int, int] = {}
     numbers = np.empty(len(table), np.int64)
     before = -1
@@ -133,8 +113,8 @@ GAMMA = 0.95
 def visit_values(table: StepTable, gamma: float = GAMMA) -> tuple[Floats, Floats]:
     """Return Q(s, a) and V(s), float64 (N,) each: means of `gamma ** (T - 1 - t) * won` over the group's visits."""
     of_actions = action_targets(table, gamma=gamma, unit="state")
-    states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    return of_actions, group_means(of_actions, states, len(example))[states]
+    states, count = states_of(table)
+    return of_actions, group_means(of_actions, states, count)[states]
 
 
 def state_advantages(table: StepTable, *, gamma: float = GAMMA) -> Floats:
@@ -154,25 +134,15 @@ def gains(table: StepTable, values: Floats) -> Floats:
     `values`: float64 (N,), of the states that the steps were taken in. The value after a trajectory's last step is 1 if
     it was won, else 0.
     """
-    after = np.empty(len(table))
-    after[table.order[:-1]] = values[table.order[1:]]
-    after[table.last] = table.trajectory_won
-    return after - values
+    return following(table, values, table.trajectory_won) - values
 
 
-METHODS = (
-    Method(
-        "agentprm",
-        process_reward,
-        "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
-        options={"compare": "state", **PENALTY},
-        **BY_STEP,
-        scorer="action_value",
-        colour="#CC6677",
-        credits=(
-            Credit("agentprm", FITTED, "", state_advantages),
-            Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
-        ),
-        unmeasured=NEEDS_MODEL,
+METHOD = Method(
+    process_reward, "GRPO plus the value of the action, learned from outcomes of rollouts, compared inside the state.",
+    name="agentprm", options={"compare": "state", **PENALTY}, **BY_STEP, scorer="action_value", colour="#CC6677",
+    credits=(
+        Credit("agentprm", FITTED, "", state_advantages),
+        Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
     ),
-)
+    unmeasured=NEEDS_MODEL,
+)  # fmt: skip

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.group import counting_sort, number_pairs
+from wrappers.credit.group import choices_of, counting_sort, group_means
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
@@ -26,17 +26,12 @@ class AttributionOptions(WorthOptions, total=False):
     """Options of `attribution`."""
 
     damping: Annotated[
-        float,
-        option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6),
+        float, option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6)
     ]
-    centred: Annotated[
-        bool,
-        option(
-            False,
-            "explain the outcome minus its group's mean, so that a group without contrast has no credit; "
-            "otherwise all steps of a group with only won episodes contribute equally",
-        ),
-    ]
+    centred: Annotated[bool, option(
+        False, "explain the outcome minus its group's mean, so that a group without contrast has no credit; otherwise "
+        "all steps of a group with only won episodes contribute equally",
+    )]  # fmt: skip
 
 
 #: Most trajectories of a group: seconds, and tens of megabytes.
@@ -68,20 +63,13 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
             "trajectories among several groups, or use a method that compares states"
         )
     if options["centred"]:
-        worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
-    pairs, n_pairs = state_actions(table)
+        worth = worth - group_means(worth, group, table.n_groups)[group]
+    pairs, n_pairs = choices_of(table)
     shape = table.n_trajectories, n_pairs
     counts = csr_array((np.ones(len(table)), (table.trajectory, pairs)), shape=shape)
     weights = _weights(counts, worth, group, size, options["damping"])
     per_pair = np.bincount(pairs, weights=weights[table.trajectory], minlength=n_pairs)
     return per_pair[pairs].astype(np.float64)
-
-
-def state_actions(table: StepTable) -> tuple[Ints, int]:
-    """Number the pairs of state and action of each group: int64 (N,), and the number of pairs."""
-    states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    pairs, example = number_pairs(states, len(example), table.action, len(table.actions))
-    return pairs, len(example)
 
 
 def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping: float) -> Floats:
@@ -109,17 +97,13 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
     return result
 
 
-METHODS = (
-    Method(
-        "attribution",
-        "wrappers.credit.spa:spa_advantages",
-        "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
-        options={"grounding_weight": 0.0, **PENALTY},
-        colour="#44AA99",
-        credits=(
-            Credit("attribution", FITTED, "", attribution),
-            # Explained above the mean of the group, a group without contrast has no credit.
-            Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
-        ),
+METHOD = Method(
+    "wrappers.credit.spa:spa_advantages",
+    "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
+    name="attribution", options={"grounding_weight": 0.0, **PENALTY}, colour="#44AA99",
+    credits=(
+        Credit("attribution", FITTED, "", attribution),
+        # Explained above the mean of the group, a group without contrast has no credit.
+        Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
     ),
-)
+)  # fmt: skip

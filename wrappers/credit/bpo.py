@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.forks import Forest, discounted_sums, spread
+from wrappers.credit.forks import Forest, along, spread
 from wrappers.credit.group import others_factor, standardise
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
@@ -56,8 +56,7 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
     reward = step_rewards(table, options)
     contrast, forks = _contrasts(table, forest, reward, options)
     behind = np.nan_to_num(spread(table, contrast, forks))
-    carried = np.empty(len(table))
-    carried[table.order] = discounted_sums(contrast[table.order], table.offsets[:-1], options["lam"])
+    carried = along(table, contrast, options["lam"])
     scores = behind + (carried - contrast)
     scores += options["alpha_episode"] * _against_other_trees(table, forest, reward, options)
     return scores - penalties(table, options, "advantage")
@@ -93,12 +92,8 @@ def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, optio
 class BPO(CreditWrapper, method=bpo): ...
 
 
-METHODS = (
-    Method(
-        "bpo",
-        bpo,
-        "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
-        options={"preset": "default", **PENALTY},
-        training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
-    ),
-)
+METHOD = Method(
+    bpo, "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
+    options={"preset": "default", **PENALTY},
+    training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
+)  # fmt: skip

@@ -86,17 +86,11 @@ def _advantages(table: StepTable, of: str) -> Floats:
 
 METHODS = (
     Method(
-        "shuffled",
-        shuffled,
-        "A control: a method's advantages, permuted among the steps of each group.",
-        options={"of": "graphgpo"},
-        colour="#999999",
+        shuffled, "A control: a method's advantages, permuted among the steps of each group.",
+        options={"of": "graphgpo"}, colour="#999999",
     ),
     Method(
-        "broadcast",
-        broadcast,
-        "A control: every step gets the mean of a method's advantages over its episode.",
-        options={"of": "graphgpo"},
-        colour="#666666",
+        broadcast, "A control: every step gets the mean of a method's advantages over its episode.",
+        options={"of": "graphgpo"}, colour="#666666",
     ),
-)
+)  # fmt: skip

@@ -16,29 +16,21 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.method import Method
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
 from wrappers.credit.wrapper import CreditWrapper
 
 
 class DAPOOptions(StatisticsOptions, total=False):
     """Options of `dapo`."""
 
-    contrast: Annotated[
-        Literal["won", "return"],
-        option(
-            "won",
-            'a group has contrast if: "won", some but not all episodes succeed (paper), or "return", '
-            "not all returns are equal (authors' code: partial rewards count, penalties do not)",
-            authors="return",
-        ),
-    ]
+    contrast: Annotated[Literal["won", "return"], option(
+        "won", 'a group has contrast if: "won", some but not all episodes succeed (paper), or "return", not all '
+        "returns are equal (authors' code: partial rewards count, penalties do not)", authors="return",
+    )]  # fmt: skip
 
 
-PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"}, authors={})
-
-
-@credit(DAPOOptions, **PRESETS)
+@credit(DAPOOptions, paper={"outcome": "won"}, authors={})
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, nan (not scored) in groups without contrast.
 
@@ -49,12 +41,18 @@ def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptio
     """
     statistics: Any = {name: value for name, value in options.items() if name != "contrast"}
     scores = grpo(table, **statistics)
-    return np.where(_contrast(table, options)[table.group], scores, np.nan)
+    return np.where(contrasting_groups(table, **options)[table.group], scores, np.nan)
 
 
+@options_of(dapo)
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
     """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`."""
-    return _contrast(table, choose(DAPOOptions, PRESETS, preset, options))
+    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
+    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
+    np.minimum.at(low, table.trajectory_group, values)
+    np.maximum.at(high, table.trajectory_group, values)
+    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
+    return contrast
 
 
 def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor: float | None = -1.0) -> Floats:
@@ -87,15 +85,6 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
     return penalty if floor is None else np.maximum(penalty, floor)
 
 
-def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
-    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
-    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
-    np.minimum.at(low, table.trajectory_group, values)
-    np.maximum.at(high, table.trajectory_group, values)
-    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
-    return contrast
-
-
 class DAPO(CreditWrapper, method=dapo):
     """Vector wrapper whose `advantages()` are `dapo(table(), **options)`; it reports groups without contrast."""
 
@@ -118,16 +107,8 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
     return contrasting_groups(table, contrast=options["contrast"])
 
 
-METHODS = (
-    Method(
-        "dapo",
-        dapo,
-        "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
-        options=PENALTY,
-        training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
-        keeps=_keeps,
-        space={"loss.kl": (0.0, 0.01)},
-        contender="dapo",
-        colour="#332288",
-    ),
-)
+METHOD = Method(
+    dapo, "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+    training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10}, keeps=_keeps,
+    space={"loss.kl": (0.0, 0.01)}, contender="dapo", colour="#332288",
+)  # fmt: skip

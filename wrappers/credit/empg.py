@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import over_forks
-from wrappers.credit.method import ENTROPY, PENALTY, Credit, Method
+from wrappers.credit.forks import following, over_forks
+from wrappers.credit.method import ENTROPY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import given_or_episode_level, penalties
 from wrappers.credit.scores import known_entropies, min_max
@@ -65,19 +65,11 @@ def empg(
 
 @over_forks("values")
 def _ahead(table: StepTable, *, values: Floats) -> Floats:
-    ahead = np.zeros(len(table))
-    ahead[table.order[:-1]] = values[table.order[1:]]
-    ahead[table.last] = 0.0
-    return ahead
+    return following(table, values)
 
 
-METHODS = (
-    Method(
-        "empg",
-        empg,
-        "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
-        options=PENALTY,
-        credits=(Credit("empg", ENTROPY, "", empg),),
-        unmeasured="weight steps by the entropy of replies, which only learned players have",
-    ),
-)
+METHOD = Method(
+    empg, "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
+    credits=(Credit("empg", ENTROPY, "", empg),),
+    unmeasured="weight steps by the entropy of replies, which only learned players have",
+)  # fmt: skip

@@ -26,15 +26,11 @@ _DIGITS = 12
 class GateOptions(TypedDict, total=False):
     """Weight of a scorer by its quality. An untrained one is noise, and standardised noise is as large as outcomes."""
 
-    gate: Annotated[
-        Literal["none", "accuracy", "centred", "agreement"],
-        option(
-            "none",
-            'factor of alpha: "none", 1; 2 a - 1 of the "accuracy" a with which the scores separate '
-            'won from lost trajectories, or of the "centred" one, which is independent of lengths; '
-            'their "agreement" with the state graph; at least 0',
-        ),
-    ]
+    gate: Annotated[Literal["none", "accuracy", "centred", "agreement"], option(
+        "none", 'factor of alpha: "none", 1; 2 a - 1 of the "accuracy" a with which the scores separate won from lost '
+        'trajectories, or of the "centred" one, which is independent of lengths; their "agreement" with the state '
+        "graph; at least 0",
+    )]  # fmt: skip
 
 
 def trust(table: StepTable, scores: Floats, gate: str) -> float:

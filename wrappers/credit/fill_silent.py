@@ -53,8 +53,7 @@ class FilledOptions(GraphGPOOptions, total=False):
     """Options of `graphgpo_filled`: those of `graphgpo`, and the share."""
 
     share: Annotated[
-        float,
-        option(0.1, "weight of attribution where the graph gives 0, in units of its standard deviation", low=0),
+        float, option(0.1, "weight of attribution where the graph gives 0, in units of its standard deviation", low=0)
     ]
 
 
@@ -97,18 +96,12 @@ def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_S
     return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
 
 
-METHODS = (
-    Method(
-        "graphgpo_filled",
-        graphgpo_filled,
-        "GraphGPO, with attribution as step credit where the state graph has none.",
-        options={"omega": 0.8, **PENALTY},
-        space={"omega": (0.5, 0.8)},
-        colour="#117733",
-        credits=(
-            Credit("graphgpo_filled", FITTED, "", functools.partial(graphgpo_filled, beta_episode=0.0)),
-            Credit("graphgpo_filled", FITTED, "raw", raw_filled),
-            Credit("graphgpo_filled", FITTED, "raw centred", functools.partial(raw_filled, centred=True)),
-        ),
+METHOD = Method(
+    graphgpo_filled, "GraphGPO, with attribution as step credit where the state graph has none.",
+    options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, colour="#117733",
+    credits=(
+        Credit("graphgpo_filled", FITTED, "", functools.partial(graphgpo_filled, beta_episode=0.0)),
+        Credit("graphgpo_filled", FITTED, "raw", raw_filled),
+        Credit("graphgpo_filled", FITTED, "raw centred", functools.partial(raw_filled, centred=True)),
     ),
-)
+)  # fmt: skip

@@ -6,8 +6,6 @@ its copies. Per-step quantities (an edge of the state graph, a score) count once
 it in its trajectory or, for a branch's first row, the row after which the branch was cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dtbsv
 
-from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import unfolds
 
 Parameters = ParamSpec("Parameters")
@@ -146,9 +144,7 @@ class Forest:
 
     def below(self, values: Floats) -> Floats:
         """Return float64 (N,): the sum of `values`, float64 (M,), over the episodes through each row."""
-        at_end = np.zeros(len(self.table))
-        at_end[self.table.last] = values
-        return self._gathered(at_end, 1.0)
+        return self._gathered(at_end(self.table, values), 1.0)
 
     def to_go(self, values: Floats, gamma: float) -> Floats:
         """Return float64 (N,): the discounted sum of `values`, (N,), from a row on, mean over its episodes."""
@@ -212,6 +208,28 @@ def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
     bands[1] = 1.0
     sums: Floats = dtbsv(1, bands, values)
     return sums
+
+
+def along(table: StepTable, values: Floats, gamma: float) -> Floats:
+    """Return `discounted_sums` of `values`, float64 (N,), to the end of each row's trajectory: float64 (N,)."""
+    result = np.empty(len(table))
+    result[table.order] = discounted_sums(values[table.order], table.offsets[:-1], gamma)
+    return result
+
+
+def following(table: StepTable, values: Floats, end: Floats | Bools | float = 0.0) -> Floats:
+    """Return float64 (N,): the value of the trajectory's next row; after its last one `end`, a number or (M,)."""
+    result = np.empty(len(table))
+    result[table.order[:-1]] = values[table.order[1:]]
+    result[table.last] = end
+    return result
+
+
+def at_end(table: StepTable, values: Floats | Bools) -> Floats:
+    """Return float64 (N,): the values of trajectories, (M,), on their last rows; 0 elsewhere."""
+    result = np.zeros(len(table))
+    result[table.last] = values
+    return result
 
 
 def spread(table: StepTable, values: Floats, marked: Ints) -> Floats:

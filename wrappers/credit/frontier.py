@@ -24,10 +24,17 @@ from scipy.sparse import csr_array
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
-from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, refuse_mean, visit_advantages
+from wrappers.credit.forks import at_end, over_forks, refuse_forks
+from wrappers.credit.group import (
+    LEAST_SCALE,
+    episode_advantages,
+    group_means,
+    largest_of,
+    refuse_mean,
+    visit_advantages,
+)
 from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.potential import actions_of_states, difference
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -41,26 +48,16 @@ class FrontierOptions(StatisticsOptions, total=False):
     """Options of `frontier`."""
 
     gamma: Annotated[float, option(0.9, "discount of the values", low=1e-6, high=0.999)]
-    rewards: Annotated[
-        Literal["steps", "end"],
-        option(
-            "steps",
-            'rewards that make the values: of all "steps", or the outcome of the episode (option '
-            '`outcome`) at its "end"',
-        ),
-    ]
-    optimism: Annotated[
-        float,
-        option(
-            0.01,
-            "value of a state observed only where a time limit cut an episode, as a share of the "
-            "largest of these rewards in the group (of 1 if all are 0)",
-            low=0,
-        ),
-    ]
+    rewards: Annotated[Literal["steps", "end"], option(
+        "steps", 'rewards that make the values: of all "steps", or the outcome of the episode (option `outcome`) at '
+        'its "end"',
+    )]  # fmt: skip
+    optimism: Annotated[float, option(
+        0.01, "value of a state observed only where a time limit cut an episode, as a share of the largest of these "
+        "rewards in the group (of 1 if all are 0)", low=0,
+    )]  # fmt: skip
     share: Annotated[
-        float,
-        option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0),
+        float, option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0)
     ]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
@@ -98,11 +95,11 @@ def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[Fro
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(frontier)
 def frontier_values(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> FrontierValues:
     """Return values before any comparison; arguments as `frontier`."""
     refuse_forks(table, "values need whole episodes, as in table.unfolded()[0]")
-    chosen = choose(FrontierOptions, PRESETS, preset, options)
-    return _values(table, chosen, chosen["optimism"])
+    return _values(table, options, options["optimism"])
 
 
 def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
@@ -134,11 +131,9 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
     gamma, graph = options["gamma"], StateGraph.from_table(table)
     reward = checked_rewards(table.reward)
     if options["rewards"] == "end":
-        reward = np.zeros(len(table))
-        reward[table.last] = outcomes(table, options)
+        reward = at_end(table, outcomes(table, options))
     reward = reward - penalties(table, options, "discounted")
-    largest = np.zeros(graph.n_groups)
-    np.maximum.at(largest, table.group, np.abs(reward))
+    largest = largest_of(np.abs(reward), table.group, graph.n_groups)
     # Actions are numbered state by state: those of a state lie together.
     action, n_actions = actions_of_states(graph)
     state = np.empty(n_actions, np.int64)
@@ -167,14 +162,8 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
 class Frontier(CreditWrapper, method=frontier): ...
 
 
-METHODS = (
-    Method(
-        "frontier",
-        frontier,
-        "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
-        options={"preset": "default", **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="frontier",
-        colour="#222222",
-    ),
-)
+METHOD = Method(
+    frontier,
+    "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
+    options={"preset": "default", **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="frontier", colour="#222222",
+)  # fmt: skip

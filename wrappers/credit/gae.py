@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import over_forks
-from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import PenaltyOptions, choose, credit, finite_numbers, option, presets
+from wrappers.credit.forks import following, over_forks
+from wrappers.credit.method import Method
+from wrappers.credit.options import PenaltyOptions, credit, finite_numbers, option, options_of
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -25,33 +25,19 @@ class GAEOptions(PenaltyOptions, total=False):
     """Options of `gae` and `lambda_returns`."""
 
     gamma: Annotated[float, option(1.0, "discount per turn", low=0, high=1)]
-    lam: Annotated[
-        float,
-        option(
-            0.95,
-            "weight of longer horizons: 0 uses the next value, 1 only the rewards",
-            authors=1.0,
-            low=0,
-            high=1,
-        ),
-    ]
-    horizon: Annotated[
-        Literal["trajectory", "step"],
-        option(
-            "trajectory",
-            '"trajectory" sums over the following turns; "step" makes each turn an episode with the '
-            "whole return of its trajectory as reward and V = 0 after it (authors' code: gamma and "
-            "lam have no effect)",
-            authors="step",
-        ),
-    ]
+    lam: Annotated[float, option(
+        0.95, "weight of longer horizons: 0 uses the next value, 1 only the rewards", authors=1.0, low=0, high=1,
+    )]  # fmt: skip
+    horizon: Annotated[Literal["trajectory", "step"], option(
+        "trajectory", '"trajectory" sums over the following turns; "step" makes each turn an episode with the whole '
+        "return of its trajectory as reward and V = 0 after it (authors' code: gamma and lam have no effect)",
+        authors="step",
+    )]  # fmt: skip
 
 
-#: verl-agent's: every step a bandit with the episode's return, its shipped gamma and lam, the family's penalty.
-PRESETS: dict[str, GAEOptions] = presets(GAEOptions)
-
-
-@credit(GAEOptions, **PRESETS)
+# The authors' is verl-agent's: every step a bandit with the episode's return, its shipped gamma and lam, the family's
+# penalty.
+@credit(GAEOptions)
 def gae(
     table: StepTable,
     *,
@@ -76,6 +62,7 @@ def gae(
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(gae)
 def lambda_returns(
     table: StepTable,
     *,
@@ -85,8 +72,7 @@ def lambda_returns(
     **options: Unpack[GAEOptions],
 ) -> Floats:
     """Return float64 (N,): `A_t + V(s_t)`, the critic's target; arguments as `gae`."""
-    chosen = choose(GAEOptions, PRESETS, preset, options)
-    return _advantages(table, values=values, last_values=last_values, options=chosen) + np.asarray(values, np.float64)
+    return _advantages(table, values=values, last_values=last_values, options=options) + np.asarray(values, np.float64)
 
 
 @over_forks("values")
@@ -101,11 +87,9 @@ def _advantages(table: StepTable, *, values: ArrayLike, last_values: ArrayLike |
             table, {"outcome": "return", "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}
         )
         return score - now
-    following = np.empty(len(table))
-    following[table.order[:-1]] = now[table.order[1:]]
-    following[table.last] = np.where(table.terminated[table.last], 0.0, behind)
+    ahead = following(table, now, np.where(table.terminated[table.last], 0.0, behind))
     reward = table.reward - penalties(table, options, "discounted")
-    advantages = discounted_returns(table, gamma * lam, reward + gamma * following - now)
+    advantages = discounted_returns(table, gamma * lam, reward + gamma * ahead - now)
     return advantages - penalties(table, options, "row")
 
 
@@ -121,17 +105,8 @@ class GAE(CreditWrapper, method=_without_a_critic):
         return gae(self.table(), values=values, last_values=last_values, **self._options)
 
 
-METHODS = (
-    Method(
-        "ppo",
-        "baselines.ppo:ppo",
-        "Generalised advantage estimation with a learned critic; no groups are compared.",
-        options=PENALTY,
-        scored="turn",
-        scorer="critic",
-        space={"lam": (0.9, 0.95)},
-        contender="ppo",
-        colour="#999933",
-        unmeasured="needs a critic",
-    ),
-)
+METHOD = Method(
+    "baselines.ppo:ppo", "Generalised advantage estimation with a learned critic; no groups are compared.",
+    scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
+    unmeasured="needs a critic",
+)  # fmt: skip

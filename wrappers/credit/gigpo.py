@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Annotated, Unpack
 
-from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.group import episode_advantages, states_of, visit_advantages
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -26,11 +26,8 @@ class GiGPOOptions(StatisticsOptions, total=False):
     omega: Annotated[float, option(1.0, "weight of the step level")]
 
 
-#: The authors' configuration leaves the standard deviation out at both levels; their ALFWorld script switches it on.
-PRESETS: dict[str, GiGPOOptions] = presets(GiGPOOptions, paper={}, authors={"std": "none"})
-
-
-@credit(GiGPOOptions, **PRESETS)
+# The authors' configuration leaves the standard deviation out at both levels; their ALFWorld script switches it on.
+@credit(GiGPOOptions, paper={}, authors={"std": "none"})
 @over_forks()
 def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
     """Return the advantage of every step.
@@ -40,7 +37,7 @@ def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOpt
     >>> gigpo(table).round(3)  # only "s" was visited twice
     array([ 1.414,  0.707, -1.414])
     """
-    steps = visit_advantages(step_returns(table, options), *_visits(table), options)
+    steps = visit_advantages(step_returns(table, options), *states_of(table), options)
     episodes = episode_advantages(table, episode_scores(table, options), options)
     return episodes + options["omega"] * steps - penalties(table, options, "advantage")
 
@@ -51,29 +48,17 @@ def step_returns(table: StepTable, options: GiGPOOptions) -> Floats:
     return discounted_returns(table, options["gamma"], reward) - penalties(table, options, "row")
 
 
-def _visits(table: StepTable) -> tuple[Ints, int]:
-    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    return ids, len(example)
-
-
 class GiGPO(CreditWrapper, method=gigpo): ...
 
 
+@options_of(gigpo)
 def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
     """Return float64 (N,): `gigpo` without its episode level."""
-    chosen = choose(GiGPOOptions, PRESETS, preset, options)
-    return visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
+    return visit_advantages(step_returns(table, options), *states_of(table), options)
 
 
-METHODS = (
-    Method(
-        "gigpo",
-        gigpo,
-        "GRPO plus discounted returns compared among visits of the same state.",
-        options={"gamma": 0.95, **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="gigpo",
-        colour="#56B4E9",
-        credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
-    ),
-)
+METHOD = Method(
+    gigpo, "GRPO plus discounted returns compared among visits of the same state.", options={"gamma": 0.95, **PENALTY},
+    space={"gamma": (0.9, 0.95)}, contender="gigpo", colour="#56B4E9",
+    credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
+)  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import (
     GraphCredit,
@@ -33,24 +33,16 @@ from wrappers.credit.wrapper import CreditWrapper
 class GraphGPOOptions(StatisticsOptions, GraphOptions, total=False):
     """Options of `graphgpo`."""
 
-    omega: Annotated[
-        float,
-        option(
-            0.8,
-            "share of the value kept per unit of cost; the paper's depends on the environment, .1 to .8, see "
-            "`baselines.recipes.papers` (at .1 far states differ by less than eps)",
-            above=0,
-            high=1,
-        ),
-    ]
-    cost: Annotated[
-        float | Floats | Mapping[Hashable, float],
-        option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (default 1)"),
-    ]
-    exponent: Annotated[
-        Literal["next_plus_cost", "next"],
-        option("next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next"),
-    ]
+    omega: Annotated[float, option(
+        0.8, "share of the value kept per unit of cost; the paper's depends on the environment, .1 to .8, see "
+        "`baselines.recipes.papers` (at .1 far states differ by less than eps)", above=0, high=1,
+    )]  # fmt: skip
+    cost: Annotated[float | Floats | Mapping[Hashable, float], option(
+        1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (default 1)",
+    )]  # fmt: skip
+    exponent: Annotated[Literal["next_plus_cost", "next"], option(
+        "next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next",
+    )]  # fmt: skip
     beta_graph: Annotated[float, option(1.0, "weight of the step level")]
     beta_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
@@ -71,7 +63,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
     >>> graphgpo(table).round(3)  # from "s", right is worth .8^2 and left .8^4
     array([ 1.414,  0.707, -1.414])
     """
-    return advantages_of(table, _credit(table, options), options)
+    return advantages_of(table, graphgpo_values(table, **options), options)
 
 
 def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
@@ -82,12 +74,9 @@ def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOption
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(graphgpo)
 def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> GraphCredit:
     """Return graph, distances, node values `success_value * omega^d` and step rewards; arguments as `graphgpo`."""
-    return _credit(table, choose(GraphGPOOptions, PRESETS, preset, options))
-
-
-def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     omega = options["omega"]
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     graph = StateGraph.from_table(table, steps)
@@ -105,18 +94,11 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
 class GraphGPO(CreditWrapper, method=graphgpo): ...
 
 
-METHODS = (
-    Method(
-        "graphgpo",
-        graphgpo,
-        "GRPO plus the discounted distance to success after each edge of the group's state graph.",
-        options={"omega": 0.8, **PENALTY},
-        space={"omega": (0.5, 0.8)},
-        contender="graphgpo",
-        colour="#D55E00",
-        credits=(
-            *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),
-            Credit("graphgpo", TOTAL, "", graphgpo),
-        ),
+METHOD = Method(
+    graphgpo, "GRPO plus the discounted distance to success after each edge of the group's state graph.",
+    options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, contender="graphgpo", colour="#D55E00",
+    credits=(
+        *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),
+        Credit("graphgpo", TOTAL, "", graphgpo),
     ),
-)
+)  # fmt: skip

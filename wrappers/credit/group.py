@@ -1,10 +1,8 @@
 """Groups of rows: numbering, and statistics inside all groups of a batch at once."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +49,18 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
     return ids, order[new]
 
 
+def states_of(table: StepTable) -> tuple[Ints, int]:
+    """Number the states of each group: int64 (N,), from 0, and how many there are."""
+    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    return ids, len(example)
+
+
+def choices_of(table: StepTable) -> tuple[Ints, int]:
+    """Number the choices of each group, an action in a state: int64 (N,), from 0, and how many there are."""
+    ids, example = number_pairs(*states_of(table), table.action, len(table.actions))
+    return ids, len(example)
+
+
 def split_groups(table: StepTable, size: int) -> StepTable:
     """Cut every group into disjoint parts of `size` trajectories, small ones in large ones, or raise ValueError."""
     members = np.bincount(table.trajectory_group, minlength=table.n_groups)
@@ -70,8 +80,7 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
     than j rows before it has none. A branch continues the history of the trajectory it was cut from.
     """
     previous = table.previous
-    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    result = [(ids, len(example))]
+    result = [states_of(table)]
     for _ in range(k):
         shorter, n_shorter = result[-1]
         # The context one state longer is the shorter context of the row before, and this row's state.
@@ -84,18 +93,10 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
 
 
 def standardise(
-    values: Floats,
-    groups: Ints,
-    n_groups: int,
-    *,
-    members: Ints | None = None,
-    member_values: Floats | None = None,
-    member_weights: Floats | None = None,
-    std: Literal["group", "batch", "none", "mean"] = "group",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    singleton: Literal["zero", "raw"] = "zero",
-) -> Floats:
+    values: Floats, groups: Ints, n_groups: int, *, members: Ints | None = None, member_values: Floats | None = None,
+    member_weights: Floats | None = None, std: Literal["group", "batch", "none", "mean"] = "group", ddof: int = 1,
+    eps: float = 1e-6, singleton: Literal["zero", "raw"] = "zero",
+) -> Floats:  # fmt: skip
     """Score every row against its group: `(value - mean) / (std + eps)`, float64 (N,); exactly 0 without contrast.
 
     Args:
@@ -207,6 +208,17 @@ def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
     return mean
 
 
+def largest_of(values: Floats, groups: Ints, n_groups: int) -> Floats:
+    """Return float64 (n_groups,): the largest value of each group, at least 0.
+
+    >>> largest_of(np.array([1.0, 2.0, -6.0]), np.array([0, 0, 1]), 2)
+    array([2., 0.])
+    """
+    largest = np.zeros(n_groups)
+    np.maximum.at(largest, groups, values)
+    return largest
+
+
 def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -> Floats:
     """Return float64 (n_groups,): `n / (n - 1)`, or 1 for n < 2.
 
@@ -229,29 +241,14 @@ def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOpti
         ValueError: on a table with forks; use `wrappers.credit.returns.episode_level`.
     """
     refuse_forks(table, "an episode level compares whole episodes, see wrappers.credit.forks.over_forks")
-    return standardise(
-        scores,
-        table.group,
-        table.n_groups,
-        members=first_rows(table) if options["over"] == "trajectories" else None,
-        std=options["std"],
-        ddof=options["ddof"],
-        eps=options["eps"],
-        singleton=options["singleton"],
-    )
+    members = first_rows(table) if options["over"] == "trajectories" else None
+    return standardise(scores, table.group, table.n_groups, members=members, **statistics_of(options))
 
 
 def visit_advantages(
-    values: Floats,
-    groups: Ints,
-    n_groups: int,
-    options: StatisticsOptions,
-    *,
-    scored: Bools | None = None,
-    members: Ints | None = None,
-    member_values: Floats | None = None,
-    singleton: Literal["zero", "raw"] = "zero",
-) -> Floats:
+    values: Floats, groups: Ints, n_groups: int, options: StatisticsOptions, *, scored: Bools | None = None,
+    members: Ints | None = None, member_values: Floats | None = None, singleton: Literal["zero", "raw"] = "zero",
+) -> Floats:  # fmt: skip
     """Compare steps from the same state, float64 (N,); groups of one, and rows that are not scored, get 0.
 
     Args:
@@ -269,18 +266,16 @@ def visit_advantages(
         position[take] = np.arange(len(take))
         members = position[members]
     result = np.zeros(len(values))
+    how = statistics_of({**options, "singleton": singleton})
     result[take] = standardise(
-        values[take],
-        groups[take],
-        n_groups,
-        members=members,
-        member_values=member_values,
-        std=options["std"],
-        ddof=options["ddof"],
-        eps=options["eps"],
-        singleton=singleton,
+        values[take], groups[take], n_groups, members=members, member_values=member_values, **how
     )
     return result
+
+
+def statistics_of(options: StatisticsOptions) -> dict[str, Any]:
+    """Return the options that `standardise` takes under their names."""
+    return {name: options[name] for name in ("std", "ddof", "eps", "singleton")}
 
 
 def refuse_mean(std: str) -> None:

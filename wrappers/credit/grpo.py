@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import component_advantages
-from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
+from wrappers.credit.method import EPISODE, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -23,10 +23,9 @@ from wrappers.credit.wrapper import CreditWrapper
 class GRPOOptions(StatisticsOptions, total=False):
     """Options of `grpo`."""
 
-    rewards: Annotated[
-        Literal["sum", "components"],
-        option("sum", 'what is compared: the "sum", which is the reward, or each of the reward\'s "components" (GDPO)'),
-    ]
+    rewards: Annotated[Literal["sum", "components"], option(
+        "sum", 'what is compared: the "sum", which is the reward, or each of the reward\'s "components" (GDPO)',
+    )]  # fmt: skip
 
 
 PRESETS: dict[str, GRPOOptions] = presets(GRPOOptions)
@@ -74,16 +73,9 @@ def grpo(
 class GRPO(CreditWrapper, method=grpo): ...
 
 
-METHODS = (
-    Method(
-        "grpo",
-        grpo,
-        "An episode's return against its group, the same for every step.",
-        options=PENALTY,
-        # Known improvements: DAPO's wide clip range and resampling, and no standard deviation.
-        space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
-        contender="grpo",
-        colour="#E69F00",
-        credits=(Credit("grpo", EPISODE, "", grpo),),
-    ),
-)
+METHOD = Method(
+    grpo, "An episode's return against its group, the same for every step.",
+    # Known improvements: DAPO's wide clip range and resampling, and no standard deviation.
+    space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
+    contender="grpo", colour="#E69F00", credits=(Credit("grpo", EPISODE, "", grpo),),
+)  # fmt: skip

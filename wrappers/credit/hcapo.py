@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
-from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
+from wrappers.credit.method import ASKS_POLICY, Method
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties, step_rewards
 from wrappers.credit.scores import reply_entropies, step_scores
 
 
@@ -29,29 +29,21 @@ class HCAPOOptions(StatisticsOptions, total=False):
 
     omega: Annotated[float, option(1.0, "weight of the step level")]
     temper: Annotated[float, option(5.0, "T, the divisor of both log-probabilities", low=1e-6)]
-    against: Annotated[
-        Literal["reply", "episode"],
-        option(
-            "reply",
-            'denominator of the ratio: the likelihood of the same "reply" without hindsight, or the '
-            'mean likelihood in hindsight of the "episode"\'s replies (self-normalised)',
-        ),
-    ]
+    against: Annotated[Literal["reply", "episode"], option(
+        "reply", 'denominator of the ratio: the likelihood of the same "reply" without hindsight, or the mean '
+        'likelihood in hindsight of the "episode"\'s replies (self-normalised)',
+    )]  # fmt: skip
     low: Annotated[float, option(0.8, "smallest ratio", low=0, high=1)]
     high: Annotated[float, option(1.2, "largest ratio", low=1)]
     gamma: Annotated[float, option(1.0, "discount per step of the return G", low=0, high=1)]
     smoothing: Annotated[float, option(0.0, "weight of the neighbours' ratios in a step's ratio", low=0, high=1)]
     neighbours: Annotated[
-        Literal["next", "both"],
-        option("next", 'the "next" step of the episode, or "both", the previous and the next'),
+        Literal["next", "both"], option("next", 'the "next" step of the episode, or "both", the previous and the next')
     ]
     do_no_harm: Annotated[bool, option(False, "negative step levels of won episodes count as 0")]
 
 
-PRESETS: dict[str, HCAPOOptions] = presets(HCAPOOptions, paper={})
-
-
-@credit(HCAPOOptions, **PRESETS)
+@credit(HCAPOOptions, paper={})
 @over_forks("hindsight", "plain")
 def hcapo(
     table: StepTable,
@@ -73,7 +65,7 @@ def hcapo(
     >>> hcapo(table, hindsight=[-1.0, -1.5, -1.0], plain=[-2.0, -1.0, -1.0], std="none").round(3)  # Q: 1.2 .905 0
     array([ 0.998,  0.703, -1.202])
     """
-    ratio = _ratios(table, hindsight, plain, options)
+    ratio = hindsight_ratios(table, hindsight=hindsight, plain=plain, **options)
     worth = ratio * _to_come(table, options) - penalties(table, options, "row")
     steps = visit_advantages(worth, table.group, table.n_groups, options)
     if options["do_no_harm"]:
@@ -82,6 +74,7 @@ def hcapo(
     return episodes + options["omega"] * steps - penalties(table, options, "advantage")
 
 
+@options_of(hcapo)
 @over_forks("hindsight", "plain")
 def hindsight_ratios(
     table: StepTable,
@@ -92,10 +85,6 @@ def hindsight_ratios(
     **options: Unpack[HCAPOOptions],
 ) -> Floats:
     """Return rho of every step, float64 (N,), smoothed if the options say so; arguments as `hcapo`."""
-    return _ratios(table, hindsight, plain, choose(HCAPOOptions, PRESETS, preset, options))
-
-
-def _ratios(table: StepTable, hindsight: ArrayLike, plain: ArrayLike | None, options: HCAPOOptions) -> Floats:
     likely = step_scores("hindsight", hindsight, len(table)) / options["temper"]
     if options["against"] == "episode":
         known = ~np.isnan(likely)
@@ -142,11 +131,7 @@ def _smoothed(table: StepTable, ratio: Floats, options: HCAPOOptions) -> Floats:
 
 
 def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
-    reward = table.reward
-    if options["outcome"] == "won":
-        reward = np.zeros(len(table))
-        reward[table.last] = outcomes(table, options)
-    return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
+    return discounted_returns(table, options["gamma"], step_rewards(table, options))
 
 
 def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) -> dict[str, float]:
@@ -157,17 +142,8 @@ def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) ->
     return {"hindsight_ratio": float(found[0]), "hindsight_clipped": float(found[1])}
 
 
-METHODS = (
-    Method(
-        "hcapo",
-        hcapo,
-        "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
-        options=PENALTY,
-        scored="turn",
-        argument="hindsight",
-        silent=np.nan,
-        figures=_figures,
-        scorer="reply_in_hindsight",
-        unmeasured=ASKS_POLICY,
-    ),
-)
+METHOD = Method(
+    hcapo, "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
+    scored="turn", argument="hindsight", silent=np.nan, figures=_figures, scorer="reply_in_hindsight",
+    unmeasured=ASKS_POLICY,
+)  # fmt: skip

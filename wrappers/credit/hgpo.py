@@ -34,20 +34,14 @@ class HGPOOptions(StatisticsOptions, total=False):
     k: Annotated[int, option(2, "number of previous states in the longest context; 0 is GiGPO's step level", low=0)]
     alpha: Annotated[float, option(1.0, "growth of the weights with the length of the context; 0: equal weights")]
     gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
-    first_weight: Annotated[
-        Literal[1, 2],
-        option(1, "the weights are (j + first_weight)^alpha: 1:2:3, or 2:3:4 (authors' code) for k = 2", authors=2),
-    ]
-    divide_by: Annotated[
-        Literal["all", "has", "contrast"],
-        option(
-            "all",
-            'divisor, the sum of the weights of "all" k + 1 contexts (paper), of those the row "has" '
-            '(first rows of a trajectory lack the long ones), or of those with "contrast", an '
-            "advantage other than 0 (authors' code)",
-            authors="contrast",
-        ),
-    ]
+    first_weight: Annotated[Literal[1, 2], option(
+        1, "the weights are (j + first_weight)^alpha: 1:2:3, or 2:3:4 (authors' code) for k = 2", authors=2,
+    )]  # fmt: skip
+    divide_by: Annotated[Literal["all", "has", "contrast"], option(
+        "all", 'divisor, the sum of the weights of "all" k + 1 contexts (paper), of those the row "has" (first rows '
+        'of a trajectory lack the long ones), or of those with "contrast", an advantage other than 0 (authors\' code)',
+        authors="contrast",
+    )]  # fmt: skip
     step_ddof: Annotated[
         Literal[0, 1], option(1, "1 sample, 0 population standard deviation of the contexts' groups", authors=0)
     ]
@@ -107,15 +101,8 @@ def _check(options: HGPOOptions) -> None:
 class HGPO(CreditWrapper, method=hgpo): ...
 
 
-METHODS = (
-    Method(
-        "hgpo",
-        hgpo,
-        "Discounted returns compared among visits of the same state, also with the same previous states.",
-        options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="hgpo",
-        colour="#0072B2",
-        credits=steps_of("hgpo", hgpo),  # it has no episode level unless asked
-    ),
-)
+METHOD = Method(
+    hgpo, "Discounted returns compared among visits of the same state, also with the same previous states.",
+    options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="hgpo",
+    colour="#0072B2", credits=steps_of("hgpo", hgpo),  # it has no episode level unless asked
+)  # fmt: skip

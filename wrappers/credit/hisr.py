@@ -31,19 +31,13 @@ class HISROptions(GroundingOptions, total=False):
     """Options of `hisr`."""
 
     alpha: Annotated[float, option(0.3, "weight of the grounding reward", low=0, high=1)]
-    scale: Annotated[
-        Literal["outcome", "one", "predicted"],
-        option(
-            "outcome",
-            'sum of the sizes of a trajectory\'s segment rewards: the "outcome"; "one", won or lost '
-            '(Eq. 7 as printed); or "predicted", the sum of the contributions at the ends of its '
-            "segments",
-        ),
-    ]
-    place: Annotated[
-        Literal["end", "spread"],
-        option("end", 'turns that get a segment\'s reward: the last one ("end"), or all evenly ("spread")'),
-    ]
+    scale: Annotated[Literal["outcome", "one", "predicted"], option(
+        "outcome", 'sum of the sizes of a trajectory\'s segment rewards: the "outcome"; "one", won or lost (Eq. 7 as '
+        'printed); or "predicted", the sum of the contributions at the ends of its segments',
+    )]  # fmt: skip
+    place: Annotated[Literal["end", "spread"], option(
+        "end", 'turns that get a segment\'s reward: the last one ("end"), or all evenly ("spread")',
+    )]  # fmt: skip
 
 
 def importance(
@@ -86,14 +80,9 @@ def importance(
 @credit(HISROptions, paper={"outcome": "won"})
 @over_forks("contributions", "importance", "segments")
 def hisr(
-    table: StepTable,
-    *,
-    contributions: ArrayLike,
-    importance: ArrayLike,
-    segments: ArrayLike,
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike, importance: ArrayLike, segments: ArrayLike, preset: str = "paper",
     **options: Unpack[HISROptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the reward (not the advantage) of every step.
 
     Args:
@@ -161,14 +150,9 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
     return np.bincount(owner, weights=predicted, minlength=table.n_trajectories).astype(np.float64)
 
 
-METHODS = (
-    Method(
-        "hisr",
-        process_reward,
-        "Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
-        options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
-        **BY_STEP,
-        scorer="segmented_reward",
-        unmeasured=NEEDS_MODEL,
-    ),
-)
+METHOD = Method(
+    process_reward,
+    "Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
+    name="hisr", options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0}, **BY_STEP,
+    scorer="segmented_reward", unmeasured=NEEDS_MODEL,
+)  # fmt: skip

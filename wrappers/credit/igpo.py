@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import discounted_sums, over_forks
+from wrappers.credit.forks import along, following, over_forks
 from wrappers.credit.group import visit_advantages
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
+from wrappers.credit.method import ASKS_POLICY, Method
+from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option
 from wrappers.credit.returns import outcomes, penalties
 
 
@@ -26,19 +26,12 @@ class IGPOOptions(StatisticsOptions, total=False):
     """Options of `igpo`; `over` and `singleton` have no effect, "row" and "discounted" penalties are the same."""
 
     gamma: Annotated[float, option(1.0, "discount per step", low=0, high=1)]
-    compare: Annotated[
-        Literal["joint", "separate"],
-        option(
-            "joint",
-            'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")',
-        ),
-    ]
+    compare: Annotated[Literal["joint", "separate"], option(
+        "joint", 'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")',
+    )]  # fmt: skip
 
 
-PRESETS: dict[str, IGPOOptions] = presets(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})
-
-
-@credit(IGPOOptions, **PRESETS)
+@credit(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})
 @over_forks("beliefs")
 def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **options: Unpack[IGPOOptions]) -> Floats:
     """Return the advantage of every step.
@@ -53,9 +46,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     array([ 0.5,  0.5, -0.5])
     """
     before = finite_numbers("beliefs", beliefs, len(table))
-    gained = np.zeros(len(table))
-    gained[table.order[:-1]] = before[table.order[1:]]
-    gained -= before
+    gained = following(table, before) - before
     gained[table.last] = outcomes(table, options)
     gained -= penalties(table, options, "row") + penalties(table, options, "discounted")
     sets, n_sets = table.group, table.n_groups
@@ -64,9 +55,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
         ends[table.last] = 1
         sets, n_sets = 2 * sets + ends, 2 * n_sets
     compared = visit_advantages(gained, sets, n_sets, options)
-    to_go = np.empty(len(table))
-    to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], options["gamma"])
-    return to_go - penalties(table, options, "advantage")
+    return along(table, compared, options["gamma"]) - penalties(table, options, "advantage")
 
 
 def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> dict[str, float]:
@@ -74,16 +63,7 @@ def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> d
     return {"belief": float(found[0]), "belief_last": float(found[1])}
 
 
-METHODS = (
-    Method(
-        "igpo",
-        igpo,
-        "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
-        options=PENALTY,
-        scored="turn",
-        argument="beliefs",
-        figures=_figures,
-        scorer="answer_belief",
-        unmeasured=ASKS_POLICY,
-    ),
-)
+METHOD = Method(
+    igpo, "Sums of later gains in the policy's belief in the right answer, with the outcome at the end.",
+    scored="turn", argument="beliefs", figures=_figures, scorer="answer_belief", unmeasured=ASKS_POLICY,
+)  # fmt: skip

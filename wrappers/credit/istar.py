@@ -7,23 +7,18 @@ A_t = A^E + alpha * A^S               A^E is GRPO's
 Source: the iStar paper (Eqs. 1, 3-5) and its release; see docs/credit/process_reward.md for differences.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
+from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import credit
 from wrappers.credit.process_reward import BY_STEP, ProcessRewardOptions, score_advantages
 from wrappers.credit.process_reward import PRESETS as COMMON
 
 #: The release ships the estimator against the others' mean; "authors_grpo" is its other one, in its default mode.
-PRESETS: dict[str, ProcessRewardOptions] = {
-    **COMMON,
-    "authors_grpo": {**COMMON["authors"], "relative": "grpo"},
-}
+PRESETS: dict[str, ProcessRewardOptions] = {**COMMON, "authors_grpo": {**COMMON["authors"], "relative": "grpo"}}
 
 
 @credit(ProcessRewardOptions, **PRESETS)
@@ -45,17 +40,8 @@ def istar(
     return score_advantages(table, scores, options)
 
 
-METHODS = (
-    Method(
-        "istar",
-        istar,
-        "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
-        options=PENALTY,
-        **BY_STEP,
-        scorer="implicit_reward",
-        space={"alpha": (0.5, 1.0)},
-        contender="istar",
-        colour="#AA4466",
-        unmeasured=NEEDS_MODEL,
-    ),
-)
+METHOD = Method(
+    istar, "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
+    **BY_STEP, scorer="implicit_reward", space={"alpha": (0.5, 1.0)}, contender="istar", colour="#AA4466",
+    unmeasured=NEEDS_MODEL,
+)  # fmt: skip

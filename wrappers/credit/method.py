@@ -1,14 +1,12 @@
 """Declarations of credit methods as plain data, and their discovery.
 
-Each file of this folder may define `METHODS`, a tuple of `Method`; recipes, search spaces, colours and measured credits
-are derived from it:
+A file of this folder may define `METHOD`, a `Method`, or `METHODS`, several; recipes, search spaces, colours and
+measured credits are derived from it:
 
-    METHODS = (Method(NAME, function, "An episode's return against the others' mean.", PENALTY, colour="#CC79A7"),)
+    METHOD = Method(rloo, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
 
 `wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
-
-from __future__ import annotations
 
 import functools
 import importlib
@@ -77,9 +75,9 @@ class Method:
     """A method to train with, and everything that belongs to it.
 
     Attributes:
-        name: of its recipe, `baselines.recipes.RECIPES[name]`.
         function: `credit(table, **options) -> float64 (N,)`, or "module:function".
         notes: one sentence for tables and reports.
+        name: of its recipe, `baselines.recipes.RECIPES[name]`; "": the function's.
         options: of the function; the preset is "paper" by default.
         training: settings of `baselines.config.TrainerConfig` by name, such as "loss.kl".
         scored: level of the scores that it needs, "turn" (N,) or "token" (N, K); None: it needs no scores.
@@ -97,10 +95,10 @@ class Method:
         unmeasured: reason why nothing is measured, as the end of a sentence.
     """
 
-    name: str
     function: Callable[..., Any] | str
     notes: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=lambda: PENALTY)
     training: Mapping[str, Any] = field(default_factory=dict)
     scored: Literal["turn", "token"] | None = None
     argument: str = ""
@@ -117,6 +115,10 @@ class Method:
     credits: tuple[Credit, ...] = ()
     unmeasured: str = ""
 
+    def __post_init__(self) -> None:
+        named = self.function.rpartition(":")[2] if isinstance(self.function, str) else self.function.__name__
+        object.__setattr__(self, "name", self.name or named)
+
     @property
     def credit(self) -> Callable[..., Any]:
         """The function itself, imported where it is named."""
@@ -128,7 +130,7 @@ class Method:
 
 
 def methods() -> dict[str, Method]:
-    """Return every method by its name, from `METHODS` of all files of this folder, sorted by file.
+    """Return every method by its name, as declared by the files of this folder, in their order.
 
     Raises:
         ValueError: two files declare the same name.
@@ -136,7 +138,8 @@ def methods() -> dict[str, Method]:
     package = importlib.import_module("wrappers.credit")
     found: dict[str, Method] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__) if not each.ispkg):
-        for method in vars(importlib.import_module(f"wrappers.credit.{module}")).get("METHODS", ()):
+        there = vars(importlib.import_module(f"wrappers.credit.{module}"))
+        for method in there.get("METHODS", [there["METHOD"]] if "METHOD" in there else ()):
             if method.name in found:
                 raise ValueError(f"the method {method.name!r} is declared twice, the second time in {module}.py")
             found[method.name] = method

@@ -23,9 +23,9 @@ from scipy.sparse.csgraph import dijkstra
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_copies, refuse_forks
 from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.group import group_means, number_pairs, visit_advantages
+from wrappers.credit.group import group_means, largest_of, number_pairs, visit_advantages
 from wrappers.credit.method import PENALTY, STEP, Credit, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import StateGraph, discounted
 from wrappers.credit.wrapper import CreditWrapper
@@ -45,13 +45,11 @@ class MileGPOOptions(StatisticsOptions, total=False):
     w_revisit: Annotated[float, option(0.25, "weight of revisits in a trap's score", low=0)]
     w_trap: Annotated[float, option(0.25, "weight of traps against milestones", low=0)]
     trap_score: Annotated[float, option(0.1, "least score of a trap", low=0)]
-    trap_failures: Annotated[
-        int,
-        option(2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1),
-    ]
+    trap_failures: Annotated[int, option(
+        2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1,
+    )]  # fmt: skip
     coverage: Annotated[
-        float,
-        option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0),
+        float, option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0)
     ]
     branches: Annotated[bool, option(False, "a step that beats its siblings keeps a milestone too, not progress alone")]
     rho: Annotated[float, option(0.0, "factor of the score of a milestone without support", low=0, high=1)]
@@ -96,7 +94,7 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     """
     # The visitors' outcomes need whole episodes; a step that several episodes share counts once at its state.
     whole, source = table.unfolded()
-    found, rows = _find(whole, options), first_copies(source, len(table))
+    found, rows = milestones(whole, **options), first_copies(source, len(table))
     graph, scale = found.graph, options["success_value"]
     before, after = graph.source[rows], graph.target[rows]
     distance = graph.hop_distance()
@@ -111,13 +109,10 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     return total - penalties(table, options, "advantage")
 
 
+@options_of(milegpo)
 def milestones(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Milestones:
     """Return milestones, traps and branches; arguments as `milegpo`."""
     refuse_forks(table, "outcomes of visitors need whole episodes, as in table.unfolded()[0]")
-    return _find(table, choose(MileGPOOptions, PRESETS, preset, options))
-
-
-def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
     graph = StateGraph.from_table(table)
     group, n_groups, n_nodes = graph.node_group, graph.n_groups, graph.n_nodes
     won = table.trajectory_won.astype(np.float64)
@@ -152,11 +147,10 @@ def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
     progress = closer + above[target] - failing
     won_pair = np.zeros(len(example), np.bool_)
     won_pair[pair[table.won]] = True
-    progressed = _shares(_best(np.where(won_pair, progress, 0.0), target, n_nodes), group, n_groups)
-    margin = np.zeros(n_groups)
-    np.maximum.at(margin, group[source], np.abs(branch))
+    progressed = _shares(largest_of(np.where(won_pair, progress, 0.0), target, n_nodes), group, n_groups)
+    margin = largest_of(np.abs(branch), group[source], n_groups)
     branch = branch / np.where(margin > 0, margin, 1.0)[group[source]]
-    beaten = _best(branch, target, n_nodes)
+    beaten = largest_of(branch, target, n_nodes)
     kept = (progressed > 0) | (covered >= options["coverage"])
     if options["branches"]:
         kept |= beaten > 0
@@ -184,15 +178,8 @@ def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple
     return better, -better, count == 1
 
 
-def _best(values: Floats, target: Ints, n_nodes: int) -> Floats:
-    best = np.zeros(n_nodes)
-    np.maximum.at(best, target, values)
-    return best
-
-
 def _shares(values: Floats, group: Ints, n_groups: int) -> Floats:
-    largest = np.zeros(n_groups)
-    np.maximum.at(largest, group, values)
+    largest = largest_of(values, group, n_groups)
     return values / np.where(largest > 0, largest, 1.0)[group]
 
 
@@ -232,17 +219,13 @@ def graph_and_branches(table: StepTable) -> Floats:
 
 
 _step_level = functools.partial(milegpo, gamma=0.8, omega=0.8, alpha_episode=0.0)
-METHODS = (
-    Method(
-        "milegpo",
-        milegpo,
-        "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
-        options={"gamma": 0.8, "omega": 0.8, **PENALTY},
-        credits=(
-            Credit("milegpo", STEP, "", _step_level, recent=True),
-            Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
-            Credit("branches", STEP, "", branches, recent=True),
-            Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
-        ),
+METHOD = Method(
+    milegpo, "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
+    options={"gamma": 0.8, "omega": 0.8, **PENALTY},
+    credits=(
+        Credit("milegpo", STEP, "", _step_level, recent=True),
+        Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
+        Credit("branches", STEP, "", branches, recent=True),
+        Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
     ),
-)
+)  # fmt: skip

@@ -55,14 +55,9 @@ _SAME: Any = object()
 
 
 def option(
-    default: Any,
-    meaning: str,
-    *,
-    authors: Any = _SAME,
-    low: float | None = None,
-    high: float | None = None,
+    default: Any, meaning: str, *, authors: Any = _SAME, low: float | None = None, high: float | None = None,
     above: float | None = None,
-) -> Option:
+) -> Option:  # fmt: skip
     """Declare an option inside `Annotated`.
 
     Args:
@@ -79,24 +74,19 @@ class PenaltyOptions(TypedDict, total=False):
     invalid_penalty: Annotated[
         float, option(0.0, "subtracted for every step whose action was not valid; 0 for none", authors=0.1, low=0)
     ]
-    penalty: Annotated[
-        Literal["row", "discounted", "advantage"],
-        option(
-            "row",
-            "what it is subtracted from: \"row\", that row's value, before any statistics (authors' "
-            'code); "discounted", its reward, which affects earlier steps and the episode\'s return; '
-            '"advantage", that row\'s final score, also in groups without contrast',
-        ),
-    ]
+    penalty: Annotated[Literal["row", "discounted", "advantage"], option(
+        "row", "what it is subtracted from: \"row\", that row's value, before any statistics (authors' code); "
+        '"discounted", its reward, which affects earlier steps and the episode\'s return; "advantage", that row\'s '
+        "final score, also in groups without contrast",
+    )]  # fmt: skip
 
 
 class WorthOptions(TypedDict, total=False):
     """Worth of an episode."""
 
-    outcome: Annotated[
-        Literal["return", "won"],
-        option("return", 'worth of an episode: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
-    ]
+    outcome: Annotated[Literal["return", "won"], option(
+        "return", 'worth of an episode: "return", the undiscounted sum of its rewards, or "won", 0 or 1',
+    )]  # fmt: skip
 
 
 class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
@@ -106,33 +96,22 @@ class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
 class EpisodeOptions(OutcomeOptions, total=False):
     """Comparison of episodes."""
 
-    over: Annotated[
-        Literal["trajectories", "steps"],
-        option(
-            "trajectories",
-            'rows of episode-level statistics: one per trajectory ("trajectories", papers) or all '
-            '"steps" (authors\' code: a trajectory counts as often as it has steps)',
-            authors="steps",
-        ),
-    ]
-    singleton: Annotated[
-        Literal["zero", "raw"],
-        option("zero", 'episode-level score of a group of one: "zero", or its "raw" value', authors="raw"),
-    ]
+    over: Annotated[Literal["trajectories", "steps"], option(
+        "trajectories", 'rows of episode-level statistics: one per trajectory ("trajectories", papers) or all "steps" '
+        "(authors' code: a trajectory counts as often as it has steps)", authors="steps",
+    )]  # fmt: skip
+    singleton: Annotated[Literal["zero", "raw"], option(
+        "zero", 'episode-level score of a group of one: "zero", or its "raw" value', authors="raw",
+    )]  # fmt: skip
 
 
 class StatisticsOptions(EpisodeOptions, total=False):
     """Options of every group-relative method."""
 
-    std: Annotated[
-        Literal["group", "batch", "none", "mean"],
-        option(
-            "group",
-            'divide by the standard deviation of the "group", of the whole "batch" (of the values of '
-            'all groups minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes '
-            "from 0 to 1",
-        ),
-    ]
+    std: Annotated[Literal["group", "batch", "none", "mean"], option(
+        "group", 'divide by the standard deviation of the "group", of the whole "batch" (of the values of all groups '
+        'minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes from 0 to 1',
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 
@@ -199,21 +178,32 @@ def credit(options_type: type[OptionsT], **named: Mapping[str, object]) -> Calla
     known = presets(options_type, **named)
 
     def decorate(function: FunctionT) -> FunctionT:
-        parameters = signature(function).parameters
-        beside = [name for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD and name != "preset"]
-        usual = parameters["preset"].default
-
-        @wraps(function)
-        def method(*args: Any, preset: str = usual, **given: Any) -> object:
-            own = {name: given.pop(name) for name in beside if name in given}
-            return function(*args, **own, preset=preset, **choose(options_type, known, preset, given))
-
+        method = _checked(function, options_type, known)
         method.__dict__[_DECLARED] = options_type, known
         if function.__doc__ is not None:  # python -OO
             method.__doc__ = _documentation(function.__doc__, options_type, known)
-        return cast(FunctionT, method)
+        return method
 
     return decorate
+
+
+def options_of(method: Callable[..., object]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator that gives a function the presets, options and checks of a credit method."""
+    options_type, known = declaration(method)
+    return lambda function: _checked(function, options_type, known)
+
+
+def _checked(function: FunctionT, options_type: type[OptionsT], known: Mapping[str, OptionsT]) -> FunctionT:
+    parameters = signature(function).parameters
+    beside = [name for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD and name != "preset"]
+    usual = parameters["preset"].default
+
+    @wraps(function)
+    def method(*args: Any, preset: str = usual, **given: Any) -> object:
+        own = {name: given.pop(name) for name in beside if name in given}
+        return function(*args, **own, preset=preset, **choose(options_type, known, preset, given))
+
+    return cast(FunctionT, method)
 
 
 _SECTIONS = ("Args", "Returns", "Raises")
@@ -376,15 +366,21 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
     array([0., 1.])
     """
     expected = f"{name} must hold one finite number per {unit}, shape ({length},)"
+    array = numbers_of(values, (length,), expected)
+    if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
+        number = int(np.argmin(np.abs(array) <= LARGEST))
+        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
+    return array
+
+
+def numbers_of(values: ArrayLike, shape: tuple[int, ...], expected: str) -> Floats:
+    """Return an argument as float64 of this shape, or raise a ValueError that begins with what was expected."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{expected} ({error})") from error
-    if array.shape != (length,):
+    if array.shape != shape:
         raise ValueError(f"{expected}, got shape {array.shape}")
-    if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
-        number = int(np.argmin(np.abs(array) <= LARGEST))
-        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
     return array
 
 

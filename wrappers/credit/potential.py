@@ -23,17 +23,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.forks import discounted_sums, over_forks, refuse_forks
+from wrappers.credit.forks import along, at_end, over_forks, refuse_forks
 from wrappers.credit.group import (
     TOLERANCE,
     episode_advantages,
     group_means,
+    largest_of,
     number_pairs,
     refuse_mean,
     visit_advantages,
 )
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method
-from wrappers.credit.options import OutcomeOptions, StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import OutcomeOptions, StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import checked_rewards, discounted_returns, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
@@ -46,37 +47,24 @@ _NEAREST_TO_1 = 0.999
 class ValueOptions(OutcomeOptions, total=False):
     """Estimation of state values."""
 
-    value: Annotated[
-        Literal["mc", "bellman", "distance"],
-        option(
-            "mc",
-            'estimate of V(s): "mc", the mean discounted return of its visits; "bellman", the fixed '
-            'point of V(s) = mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d '
-            "- 1), d the fewest observed steps to success, 0 without a path. The last two estimate a "
-            "truncated episode's last state, the first counts it as 0",
-        ),
-    ]
+    value: Annotated[Literal["mc", "bellman", "distance"], option(
+        "mc", 'estimate of V(s): "mc", the mean discounted return of its visits; "bellman", the fixed point of V(s) = '
+        'mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d - 1), d the fewest observed steps '
+        "to success, 0 without a path. The last two estimate a truncated episode's last state, the first counts it as "
+        "0",
+    )]  # fmt: skip
     gamma: Annotated[float, option(0.95, 'discount of the values, above 0; at most .999 for "bellman"', low=0, high=1)]
-    rewards: Annotated[
-        Literal["end", "steps"],
-        option(
-            "end",
-            'rewards that make the returns: the outcome of the episode at its "end", or those of its '
-            '"steps"; "distance" uses success alone',
-        ),
-    ]
-    reward_on: Annotated[
-        Literal["step", "state"],
-        option(
-            "step",
-            'an episode\'s final reward is that of its last "step", or the value of the "state" it '
-            "ends in, 0 for a lost episode (values are then discounted by one more step)",
-        ),
-    ]
-    visits: Annotated[
-        Literal["every", "first"],
-        option("every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action'),
-    ]
+    rewards: Annotated[Literal["end", "steps"], option(
+        "end", 'rewards that make the returns: the outcome of the episode at its "end", or those of its "steps"; '
+        '"distance" uses success alone',
+    )]  # fmt: skip
+    reward_on: Annotated[Literal["step", "state"], option(
+        "step", 'an episode\'s final reward is that of its last "step", or the value of the "state" it ends in, 0 for '
+        "a lost episode (values are then discounted by one more step)",
+    )]  # fmt: skip
+    visits: Annotated[Literal["every", "first"], option(
+        "every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action',
+    )]  # fmt: skip
     discounted: Annotated[bool, option(False, "the gain is r + gamma V(s') - V(s), not r + V(s') - V(s)")]
     prior: Annotated[float, option(0.0, "number of visits with the group's mean outcome mixed into every V", low=0)]
 
@@ -158,9 +146,7 @@ def _earned(table: StepTable, options: ValueOptions) -> Floats:
     lost = penalties(table, options, "discounted")
     if options["value"] != "distance" and options["rewards"] == "steps":
         return checked_rewards(table.reward) - lost
-    earned = np.zeros(len(table))
-    earned[table.last] = table.trajectory_won if options["value"] == "distance" else outcomes(table, options)
-    return earned - lost
+    return at_end(table, table.trajectory_won if options["value"] == "distance" else outcomes(table, options)) - lost
 
 
 def _first_visits(table: StepTable, graph: StateGraph) -> Bools:
@@ -192,39 +178,28 @@ def _fixed_point(graph: StateGraph, earned: Floats, leads_on: Bools, counted: Bo
 class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
     """Options of `potential`; std, ddof and eps apply to all levels."""
 
-    measure: Annotated[
-        Literal["gain", "action"],
-        option("gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state'),
-    ]
+    measure: Annotated[Literal["gain", "action"], option(
+        "gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state',
+    )]  # fmt: skip
     lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory, as in GAE", low=0, high=1)]
     kappa: Annotated[float, option(0.0, "number of visits with the state's mean mixed into every action's mean", low=0)]
-    contrast: Annotated[
-        Literal["state", "task", "both", "none"],
-        option(
-            "state",
-            'a step is compared with: the steps out of its "state", those of its "task", the sum of '
-            '"both", or "none": not centred, divided by the deviation over the task',
-        ),
-    ]
-    gate: Annotated[
-        Literal["none", "success", "variance", "successors"],
-        option(
-            "none",
-            'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", '
-            "tanh(n / tau) B / (B + W + eps) at a state of n visits, B and W the variances of the "
-            'steps\' worth between and within actions; or "successors", 1 in states left to several '
-            "states, else 0",
-        ),
-    ]
+    contrast: Annotated[Literal["state", "task", "both", "none"], option(
+        "state", 'a step is compared with: the steps out of its "state", those of its "task", the sum of "both", or '
+        '"none": not centred, divided by the deviation over the task',
+    )]  # fmt: skip
+    gate: Annotated[Literal["none", "success", "variance", "successors"], option(
+        "none", 'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", tanh(n / '
+        "tau) B / (B + W + eps) at a state of n visits, B and W the variances of the steps' worth between and within "
+        'actions; or "successors", 1 in states left to several states, else 0',
+    )]  # fmt: skip
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
     tau: Annotated[float, option(4.0, 'number of visits that opens the gate "variance"', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
-    episode: Annotated[
-        Literal["everywhere", "elsewhere"],
-        option("everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate'),
-    ]
+    episode: Annotated[Literal["everywhere", "elsewhere"], option(
+        "everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate',
+    )]  # fmt: skip
 
 
 _PAPER: PotentialOptions = {"outcome": "won"}
@@ -275,10 +250,11 @@ def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[Poten
     return total + options["alpha_episode"] * episodes - penalties(table, options, "advantage")
 
 
+@options_of(potential)
 def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
     """Return values and gains before any comparison; arguments as `potential`."""
     refuse_forks(table, "values need whole episodes, as in table.unfolded()[0]")
-    return state_values(table, choose(PotentialOptions, PRESETS, preset, options))
+    return state_values(table, options)
 
 
 def _step_level(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
@@ -289,10 +265,7 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
         here = _action_values(found, options["kappa"])
         gain = difference(here, found.before)
     elif options["lam"]:
-        gain = np.empty(len(table))
-        gains = difference(found.after, found.before)[table.order]
-        gain[table.order] = discounted_sums(gains, table.offsets[:-1], options["gamma"] * options["lam"])
-        here = gain
+        here = gain = along(table, difference(found.after, found.before), options["gamma"] * options["lam"])
     else:
         here = found.after
         gain = difference(here, found.before)
@@ -319,9 +292,8 @@ def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floa
         variance = np.bincount(group, weights=squares, minlength=n) / np.maximum(count - options["ddof"], 1)
     else:
         variance = np.full(n, squares.sum() / max(len(values) - options["ddof"], 1))
-    deviation, largest = np.sqrt(variance), np.zeros(n)
-    np.maximum.at(largest, group, np.abs(values))
-    flat = deviation <= TOLERANCE * largest
+    deviation = np.sqrt(variance)
+    flat = deviation <= TOLERANCE * largest_of(np.abs(values), group, n)
     return np.where(flat[group], 0.0, values / np.where(flat, 1.0, deviation + options["eps"])[group])
 
 
@@ -373,33 +345,26 @@ def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
 
 METHODS = (
     Method(
-        "g2po",
-        potential,
-        "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
-        options={"preset": "g2po", **PENALTY},
+        potential, "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+        name="g2po", options={"preset": "g2po", **PENALTY},
         credits=(
             Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
             Credit("g2po", STEP, "authors", _step_credit("g2po_authors"), recent=True),
         ),
     ),
     Method(
-        "pgpo",
         potential,
         "Returns compared in the state plus, in tasks that are rarely won, the gain in mean discounted outcome.",
-        options={"preset": "pgpo", **PENALTY},
+        name="pgpo", options={"preset": "pgpo", **PENALTY},
         credits=(
             Credit("pgpo", STEP, "", _step_credit("pgpo", alpha_return=0.0, gate="none"), recent=True),
             Credit("pgpo", TOTAL, "", functools.partial(potential, preset="pgpo"), recent=True),
         ),
     ),
     Method(
-        "gated_bepo",
-        potential,
-        "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
-        options={"preset": "gated_bepo", **PENALTY},
-        space={"gamma": (0.9, 0.95)},
-        contender="gated_bepo:lam=0.0:gate=none",
-        colour="#661100",
+        potential, "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
+        name="gated_bepo", options={"preset": "gated_bepo", **PENALTY}, space={"gamma": (0.9, 0.95)},
+        contender="gated_bepo:lam=0.0:gate=none", colour="#661100",
         credits=(
             # Only the fixed point: one step ahead, in every state.
             Credit("bellman", STEP, "", _step_credit("gated_bepo", lam=0.0, gate="none"), recent=True),
@@ -407,9 +372,7 @@ METHODS = (
         ),
     ),
     Method(
-        "gagpo",
-        potential,
-        "Sums of later gains in mean discounted outcome, compared over the task.",
+        potential, "Sums of later gains in mean discounted outcome, compared over the task.", name="gagpo",
         options={"preset": "gagpo", **PENALTY},
         credits=(
             Credit("gagpo", STEP, "", _step_credit("gagpo"), recent=True),
@@ -417,17 +380,13 @@ METHODS = (
         ),
     ),
     Method(
-        "ecpo",
         potential,
         "GRPO plus the value of an action in its state, with little weight if it has few visits or scattered returns.",
-        options={"preset": "ecpo", **PENALTY},
+        name="ecpo", options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),
     Method(
-        "rtmc",
-        potential,
-        "The value of an action minus that of its state, both from first visits.",
-        options={"preset": "rtmc", **PENALTY},
-        credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
+        potential, "The value of an action minus that of its state, both from first visits.", name="rtmc",
+        options={"preset": "rtmc", **PENALTY}, credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
     ),
-)
+)  # fmt: skip

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.evidence import GateOptions, trust, worth
 from wrappers.credit.forks import discounted_sums, over_forks
-from wrappers.credit.group import others_factor
+from wrappers.credit.group import largest_of, others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
-from wrappers.credit.options import EpisodeOptions, credit, option, presets
+from wrappers.credit.options import EpisodeOptions, credit, option
 from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 from wrappers.credit.token_gae import whiten
@@ -29,54 +29,34 @@ from wrappers.credit.token_gae import whiten
 class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
     """Options of `prime`; invalid steps are penalised in the outcome, not in the process rewards."""
 
-    per: Annotated[
-        Literal["token", "step"],
-        option("token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply'),
-    ]
+    per: Annotated[Literal["token", "step"], option(
+        "token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply',
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, "discount per token or step of the process rewards", low=0, high=1)]
-    whiten: Annotated[
-        bool,
-        option(False, "bring the result to mean 0 and variance 1 over the reply tokens of the batch", authors=True),
-    ]
+    whiten: Annotated[bool, option(
+        False, "bring the result to mean 0 and variance 1 over the reply tokens of the batch", authors=True,
+    )]  # fmt: skip
     alpha: Annotated[float, option(1.0, "weight of the process rewards", authors=5.0)]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the outcome", authors=5.0)]
-    baseline: Annotated[
-        Literal["others", "scaled"],
-        option(
-            "others",
-            'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by '
-            "G/(G-1) (authors' code; the same for responses of one token)",
-            authors="scaled",
-        ),
-    ]
-    score_norm: Annotated[
-        Literal["none", "group"],
-        option(
-            "none",
-            "process rewards are first divided by the largest magnitude of their remaining sums in "
-            'the "group" (authors\' code, there over all groups of a rank)',
-            authors="group",
-        ),
-    ]
+    baseline: Annotated[Literal["others", "scaled"], option(
+        "others", 'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by G/(G-1) '
+        "(authors' code; the same for responses of one token)", authors="scaled",
+    )]  # fmt: skip
+    score_norm: Annotated[Literal["none", "group"], option(
+        "none", 'process rewards are first divided by the largest magnitude of their remaining sums in the "group" '
+        "(authors' code, there over all groups of a rank)", authors="group",
+    )]  # fmt: skip
     lose_last: Annotated[
-        bool,
-        option(
-            False,
-            "the last token of a trajectory has process reward 0 (authors' code)",
-            authors=True,
-        ),
+        bool, option(False, "the last token of a trajectory has process reward 0 (authors' code)", authors=True)
     ]
 
 
-#: The recipe has no invalid steps and divides by 0 in groups of one, which score 0 here.
-PRESETS: dict[str, PRIMEOptions] = presets(
+# The recipe has no invalid steps and divides by 0 in groups of one, which score 0 here.
+@credit(
     PRIMEOptions,
     paper={"outcome": "won"},
     authors={"outcome": "won", "invalid_penalty": 0.0, "over": "trajectories", "singleton": "zero"},
 )
-
-
-@credit(PRIMEOptions, **PRESETS)
 @over_forks("scores", "mask")
 def prime(
     table: StepTable,
@@ -153,9 +133,8 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
     scored = ~np.isnan(value)
     value = np.where(scored, value, 0.0)
     if options["score_norm"] == "group" and len(value):
-        largest = np.zeros(table.n_groups)
         sizes = np.maximum.reduceat(np.abs(discounted_sums(value, starts, 1.0)), starts)
-        np.maximum.at(largest, group[length > 0], sizes)
+        largest = largest_of(sizes, group[length > 0], table.n_groups)
         value = value / np.where(largest > 0, largest, 1.0)[group][trajectory]
     count = np.bincount(trajectory, weights=scored, minlength=table.n_trajectories)
     mean = np.bincount(trajectory, weights=value, minlength=table.n_trajectories) / np.maximum(count, 1.0)
@@ -173,17 +152,8 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
     return np.where(scored, discounted_sums(value, starts, options["gamma"]), 0.0)
 
 
-METHODS = (
-    Method(
-        "prime",
-        prime,
-        "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
-        options={"whiten": True, **PENALTY},
-        scored="token",
-        argument="scores",
-        figures=_worth,
-        scorer="implicit_reward",
-        settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
-        unmeasured=NEEDS_MODEL,
-    ),
-)
+METHOD = Method(
+    prime, "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
+    options={"whiten": True, **PENALTY}, scored="token", argument="scores", figures=_worth, scorer="implicit_reward",
+    settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"}, unmeasured=NEEDS_MODEL,
+)  # fmt: skip

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.evidence import GateOptions, trust, worth
-from wrappers.credit.group import number_pairs, others_factor, visit_advantages
+from wrappers.credit.group import largest_of, others_factor, states_of, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import against_others, episode_level, mean_returns, penalties
@@ -27,49 +27,28 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
 
     alpha: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
-    compare: Annotated[
-        Literal["group", "first", "state"],
-        option(
-            "group",
-            'a step is compared with: all scored steps of its "group"; the "first" scored step of '
-            "each trajectory of the group (authors' code); or the scored steps of the group from the "
-            'same "state", the only valid choice for levels',
-            authors="first",
-        ),
-    ]
-    horizon: Annotated[
-        Literal["step", "to_go"],
-        option(
-            "step",
-            'compared quantity: the score of the "step", or the discounted sum of its and all later scores ("to_go")',
-        ),
-    ]
+    compare: Annotated[Literal["group", "first", "state"], option(
+        "group", 'a step is compared with: all scored steps of its "group"; the "first" scored step of each '
+        'trajectory of the group (authors\' code); or the scored steps of the group from the same "state", the only '
+        "valid choice for levels", authors="first",
+    )]  # fmt: skip
+    horizon: Annotated[Literal["step", "to_go"], option(
+        "step", 'compared quantity: the score of the "step", or the discounted sum of its and all later scores '
+        '("to_go")',
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, 'discount per step of "to_go"; do not discount log-ratios', low=0, high=1)]
-    relative: Annotated[
-        Literal["grpo", "rloo"],
-        option(
-            "grpo",
-            'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, '
-            "ddof and eps have no effect)",
-            authors="rloo",
-        ),
-    ]
-    score_norm: Annotated[
-        Literal["none", "group"],
-        option(
-            "none",
-            'scores are first divided by the largest magnitude of the "group" (authors\' code, there '
-            "over all groups of a rank)",
-            authors="group",
-        ),
-    ]
-    penalised: Annotated[
-        Literal["both", "episode"],
-        option(
-            "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level '
-"alone (authors' code)", authors="episode"
-        ),
-    ]  # fmt: skip
+    relative: Annotated[Literal["grpo", "rloo"], option(
+        "grpo", 'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, ddof and '
+        "eps have no effect)", authors="rloo",
+    )]  # fmt: skip
+    score_norm: Annotated[Literal["none", "group"], option(
+        "none", 'scores are first divided by the largest magnitude of the "group" (authors\' code, there over all '
+        "groups of a rank)", authors="group",
+    )]  # fmt: skip
+    penalised: Annotated[Literal["both", "episode"], option(
+        "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level alone '
+        "(authors' code)", authors="episode",
+    )]  # fmt: skip
 
 
 #: Of this form iStar's is the only release: the authors are iStar's.
@@ -116,15 +95,13 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
     if options["horizon"] == "to_go":
         values = mean_returns(table, gamma=options["gamma"], reward=values)
     if options["score_norm"] == "group":
-        largest = np.zeros(table.n_groups)
-        np.maximum.at(largest, table.group[scored], np.abs(values[scored]))
+        largest = largest_of(np.abs(values[scored]), table.group[scored], table.n_groups)
         values = values / np.where(largest > 0, largest, 1.0)[table.group]
     if felt:
         values = values - penalties(table, options, "row")
     groups, n_groups = table.group, table.n_groups
     if options["compare"] == "state":
-        groups, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-        n_groups = len(example)
+        groups, n_groups = states_of(table)
     first = options["compare"] == "first"
     members = _first_scored(table, scored) if first else np.flatnonzero(scored)
     others = options["relative"] == "rloo"
@@ -132,14 +109,9 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
     if others:
         statistics = {**statistics, "std": "none"}
     centred = visit_advantages(
-        values,
-        groups,
-        n_groups,
-        statistics,
-        scored=scored,
-        members=members,
+        values, groups, n_groups, statistics, scored=scored, members=members,
         singleton=options["singleton"] if first else "zero",
-    )
+    )  # fmt: skip
     return centred * others_factor(groups[members], n_groups)[groups] if others else centred
 
 
@@ -153,19 +125,12 @@ BY_STEP: Any = {"scored": "turn", "argument": "scores", "figures": worth}
 
 METHODS = (
     Method(
-        "judge",
         process_reward,
         "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
-        options=PENALTY,
-        **BY_STEP,
+        name="judge", **BY_STEP,
     ),
     Method(
-        "oracle",
-        process_reward,
-        "The exact gain of every step, known by the environment: the upper bound of all credit.",
-        options={"alpha_trajectory": 0.0, **PENALTY},
-        scorer="exact_gain",
-        colour="#7E2F8E",
-        **BY_STEP,
+        process_reward, "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        name="oracle", options={"alpha_trajectory": 0.0, **PENALTY}, scorer="exact_gain", colour="#7E2F8E", **BY_STEP,
     ),
-)
+)  # fmt: skip

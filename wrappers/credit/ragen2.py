@@ -15,10 +15,10 @@ import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.dapo import contrasting_groups
-from wrappers.credit.group import TOLERANCE
+from wrappers.credit.group import TOLERANCE, group_means, largest_of
 from wrappers.credit.grpo import grpo
-from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.method import Method
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of
 from wrappers.credit.returns import outcomes
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -27,20 +27,13 @@ class RAGEN2Options(StatisticsOptions, total=False):
     """Options of `ragen2`."""
 
     top_p: Annotated[float, option(0.9, "share of the summed spread that the kept groups hold", above=0, high=1)]
-    margin: Annotated[
-        float,
-        option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0),
-    ]
-    spread: Annotated[
-        Literal["std", "variance"],
-        option("std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"'),
-    ]
+    margin: Annotated[float, option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0)]
+    spread: Annotated[Literal["std", "variance"], option(
+        "std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"',
+    )]  # fmt: skip
 
 
-PRESETS: dict[str, RAGEN2Options] = presets(RAGEN2Options, paper={})
-
-
-@credit(RAGEN2Options, **PRESETS)
+@credit(RAGEN2Options, paper={})
 def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Floats:
     """Return the advantage of every step: GRPO's, nan (not scored) in groups that are filtered out.
 
@@ -49,22 +42,18 @@ def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2O
     >>> ragen2(table).round(3)  # spreads .707 and .071: the first alone is .91 of their sum
     array([ 0.707, -0.707,    nan,    nan])
     """
-    kept = _spread_groups(table, options)
+    kept = spread_groups(table, **options)
     statistics: Any = {name: options[name] for name in StatisticsOptions.__annotations__}  # type: ignore[literal-required]
     return np.where(kept[table.group], grpo(table, **statistics), np.nan)
 
 
+@options_of(ragen2)
 def spread_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Bools:
     """Return bool (n_groups,): the groups that are kept; arguments as `ragen2`."""
-    return _spread_groups(table, choose(RAGEN2Options, PRESETS, preset, options))
-
-
-def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
     values, group, n_groups = outcomes(table, options), table.trajectory_group, table.n_groups
     count = np.bincount(group, minlength=n_groups)
-    centred = values - (np.bincount(group, weights=values, minlength=n_groups) / np.maximum(count, 1))[group]
-    largest = np.zeros(n_groups)
-    np.maximum.at(largest, group, np.abs(values))
+    centred = values - group_means(values, group, n_groups)[group]
+    largest = largest_of(np.abs(values), group, n_groups)
     spread = np.bincount(group, weights=centred**2, minlength=n_groups) / np.maximum(count - 1, 1)
     deviation = np.sqrt(spread)
     # Rounding is not spread.
@@ -87,12 +76,4 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
     return contrasting_groups(table, contrast=options["outcome"])
 
 
-METHODS = (
-    Method(
-        "ragen2",
-        ragen2,
-        "GRPO in the groups whose returns spread the most; the others are left out.",
-        options=PENALTY,
-        keeps=_keeps,
-    ),
-)
+METHOD = Method(ragen2, "GRPO in the groups whose returns spread the most; the others are left out.", keeps=_keeps)

@@ -16,29 +16,18 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import whitened
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
-from wrappers.credit.options import (
-    EpisodeOptions,
-    OutcomeOptions,
-    StatisticsOptions,
-    credit,
-    finite_numbers,
-    option,
-)
-from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties
+from wrappers.credit.options import EpisodeOptions, OutcomeOptions, StatisticsOptions, credit, finite_numbers, option
+from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
 
 
 class WhiteningOptions(OutcomeOptions, total=False):
     """Options of both forms."""
 
-    weights: Annotated[
-        Floats | None,
-        option(
-            None,
-            "float64 (N,), whole numbers: counts of a row in the statistics, such as the tokens of "
-            "its reply (the originals whiten over tokens: long replies weigh more); None: 1",
-        ),
-    ]
+    weights: Annotated[Floats | None, option(
+        None, "float64 (N,), whole numbers: counts of a row in the statistics, such as the tokens of its reply (the "
+        "originals whiten over tokens: long replies weigh more); None: 1",
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population variance")]
     eps: Annotated[float, option(1e-8, "added to the variance", low=0)]
 
@@ -46,25 +35,16 @@ class WhiteningOptions(OutcomeOptions, total=False):
 class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
     """Options of `reinforce_plus_plus`."""
 
-    score: Annotated[
-        Literal["to_go", "episode"],
-        option(
-            "to_go",
-            'worth of a step: "to_go", the discounted rewards from it on (paper; an outcome "won" is '
-            '1 in the last step of a success), or "episode", the whole undiscounted episode (authors\' '
-            "code: every step is a sequence)",
-            authors="episode",
-        ),
-    ]
+    score: Annotated[Literal["to_go", "episode"], option(
+        "to_go", 'worth of a step: "to_go", the discounted rewards from it on (paper; an outcome "won" is 1 in the '
+        'last step of a success), or "episode", the whole undiscounted episode (authors\' code: every step is a '
+        "sequence)", authors="episode",
+    )]  # fmt: skip
     gamma: Annotated[float, option(1.0, 'discount per step of "to_go"', low=0, high=1)]
-    kl: Annotated[
-        Floats | None,
-        option(
-            None,
-            "float64 (N,), weighted penalty of each row for its divergence from the reference policy; "
-            'None for none; "to_go" also subtracts it from earlier steps, "episode" from its row only',
-        ),
-    ]
+    kl: Annotated[Floats | None, option(
+        None, "float64 (N,), weighted penalty of each row for its divergence from the reference policy; None for "
+        'none; "to_go" also subtracts it from earlier steps, "episode" from its row only',
+    )]  # fmt: skip
 
 
 class ReinforcePlusPlusBaselineOptions(WhiteningOptions, EpisodeOptions, total=False):
@@ -86,7 +66,7 @@ def reinforce_plus_plus(
     if options["score"] == "episode":
         scores = episode_scores(table, options) - kl
     else:
-        reward = _reward(table, options["outcome"]) - penalties(table, options, "discounted") - kl
+        reward = step_rewards(table, options) - kl
         scores = mean_returns(table, gamma=options["gamma"], reward=reward) - penalties(table, options, "row")
     return _whitened(table, scores, options) - penalties(table, options, "advantage")
 
@@ -122,14 +102,6 @@ def _whitened(table: StepTable, scores: Floats, options: WhiteningOptions) -> Fl
     return whitened(scores, weights, ddof=options["ddof"], eps=options["eps"])
 
 
-def _reward(table: StepTable, outcome: str) -> Floats:
-    if outcome == "return":
-        return table.reward
-    reward = np.zeros(len(table))
-    reward[table.last] = table.trajectory_won
-    return reward
-
-
 class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus): ...
 
 
@@ -138,18 +110,12 @@ class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseli
 
 METHODS = (
     Method(
-        "reinforce_plus_plus",
-        reinforce_plus_plus,
-        "The sum of later rewards, on the scale of the whole batch.",
-        options={"gamma": 1.0, **PENALTY},
-        colour="#882255",
+        reinforce_plus_plus, "The sum of later rewards, on the scale of the whole batch.",
+        options={"gamma": 1.0, **PENALTY}, colour="#882255",
         credits=(Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus),),
     ),
     Method(
-        "reinforce_plus_plus_baseline",
-        reinforce_plus_plus_baseline,
-        "An episode's return against its group, on the scale of the whole batch.",
-        options=PENALTY,
+        reinforce_plus_plus_baseline, "An episode's return against its group, on the scale of the whole batch.",
         colour="#AA4499",
     ),
-)
+)  # fmt: skip

@@ -3,15 +3,13 @@
 Functions that sum rewards raise ValueError on a reward beyond `LARGEST`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.forks import Forest, discounted_sums, first_rows, over_forks
-from wrappers.credit.group import episode_advantages, others_factor, standardise
+from wrappers.credit.forks import Forest, along, at_end, first_rows, over_forks
+from wrappers.credit.group import episode_advantages, others_factor, standardise, statistics_of
 from wrappers.credit.options import (
     LARGEST,
     EpisodeOptions,
@@ -28,12 +26,7 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
 
     `reward`: float64 (N,), in place of the table's rewards. For all episodes through a row see `mean_returns`.
     """
-    if len(table) == 0:
-        return np.zeros(0)
-    rewards = checked_rewards(table.reward if reward is None else reward)
-    result = np.empty(len(table))
-    result[table.order] = discounted_sums(rewards[table.order], table.offsets[:-1], gamma)
-    return result
+    return along(table, checked_rewards(table.reward if reward is None else reward), gamma)
 
 
 def _shared_returns(table: StepTable, *, gamma: float, reward: Floats | None = None) -> Floats:
@@ -70,17 +63,9 @@ def shared_level(table: StepTable, options: StatisticsOptions) -> tuple[Floats, 
         members, values = np.tile(table.last, 2)[times > 0], np.concatenate((scores, scores - penalty))[times > 0]
         times = times[times > 0]
     level = standardise(
-        forest.mean(scores) - lost,
-        table.group,
-        table.n_groups,
-        members=members,
-        member_values=values,
-        member_weights=times,
-        std=options["std"],
-        ddof=options["ddof"],
-        eps=options["eps"],
-        singleton=options["singleton"],
-    )
+        forest.mean(scores) - lost, table.group, table.n_groups, members=members, member_values=values,
+        member_weights=times, **statistics_of(options),
+    )  # fmt: skip
     return level, members, times
 
 
@@ -133,8 +118,7 @@ def step_rewards(table: StepTable, options: OutcomeOptions) -> Floats:
     With the outcome "won": 1 at the end of a won episode, else 0.
     """
     if options["outcome"] == "won":
-        reward = np.zeros(len(table))
-        reward[table.last] = table.trajectory_won
+        reward = at_end(table, table.trajectory_won)
     else:
         reward = checked_rewards(table.reward)
     return reward - penalties(table, options, "discounted")

@@ -19,7 +19,7 @@ import numpy as np
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import number_pairs
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method, steps_of
-from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import checked_rewards, episode_level, penalties
 from wrappers.credit.state_graph import Aggregate, GraphCredit, GraphOptions, StateGraph, step_advantages, transitions
 from wrappers.credit.wrapper import CreditWrapper
@@ -30,51 +30,32 @@ _SWEEPS = 1000
 class ReleaseOptions(TypedDict, total=False):
     """Options of `rewardflow` that are not in the paper."""
 
-    values: Annotated[
-        Literal["distance", "propagated"],
-        option(
-            "distance",
-            'of states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead (authors\' code)',
-            authors="propagated",
-        ),
-    ]
-    lookup: Annotated[
-        Literal["latent", "shown"],
-        option(
-            "latent",
-            'state used for values and comparison in a bypassed graph: the "latent" state of a row, '
-            'or the state "shown" (the authors\' ALFWorld manager: a noise text has value 0, and '
-            "the step out of it regains the value)",
-        ),
-    ]
-    lose_last: Annotated[
-        bool,
-        option(
-            False,
-            "omit the last transition of the longest trajectories of the batch, as the authors' code "
-            "does; these steps keep the environment's reward",
-        ),
-    ]
+    values: Annotated[Literal["distance", "propagated"], option(
+        "distance", 'of states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead '
+        "(authors' code)", authors="propagated",
+    )]  # fmt: skip
+    lookup: Annotated[Literal["latent", "shown"], option(
+        "latent", 'state used for values and comparison in a bypassed graph: the "latent" state of a row, or the '
+        'state "shown" (the authors\' ALFWorld manager: a noise text has value 0, and the step out of it regains the '
+        "value)",
+    )]  # fmt: skip
+    lose_last: Annotated[bool, option(
+        False, "omit the last transition of the longest trajectories of the batch, as the authors' code does; these "
+        "steps keep the environment's reward",
+    )]  # fmt: skip
 
 
 class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=False):
     """Options of `rewardflow`; std, ddof and eps apply to both levels."""
 
     gamma: Annotated[float, option(0.9, "share of the value kept per step of distance, above 0", low=0, high=1)]
-    aggregate: Annotated[
-        Aggregate,
-        option(
-            "min",
-            'distance to the nearest success node, or the "mean" over the reachable ones of the '
-            'group; only for values by "distance"',
-        ),
-    ]
-    shaping_gamma: Annotated[
-        float,
-        option(
-            1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based", low=0, high=1
-        ),
-    ]
+    aggregate: Annotated[Aggregate, option(
+        "min", 'distance to the nearest success node, or the "mean" over the reachable ones of the group; only for '
+        'values by "distance"',
+    )]  # fmt: skip
+    shaping_gamma: Annotated[float, option(
+        1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based", low=0, high=1,
+    )]  # fmt: skip
     alpha_action: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
 
@@ -99,9 +80,10 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     return advantages - penalties(table, options, "advantage")
 
 
+@options_of(rewardflow)
 def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> GraphCredit:
     """Return graph, distances, node values and step rewards before any comparison; arguments as `rewardflow`."""
-    return _flow(table, choose(RewardFlowOptions, PRESETS, preset, options))[0]
+    return _flow(table, options)[0]
 
 
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
@@ -214,20 +196,13 @@ class RewardFlow(CreditWrapper, method=rewardflow): ...
 
 
 _step_level = functools.partial(rewardflow, alpha_trajectory=0.0)
-METHODS = (
-    Method(
-        "rewardflow",
-        rewardflow,
-        "GRPO plus the gain in discounted distance to success on the group's state graph.",
-        options={"gamma": 0.9, **PENALTY},
-        space={"gamma": (0.8, 0.9)},
-        contender="rewardflow",
-        colour="#009E73",
-        credits=(
-            *steps_of("rewardflow", _step_level),
-            # The paper gives no step credit to moves without effect; as self loops they are compared too.
-            Credit("rewardflow", STEP, "self loops", functools.partial(_step_level, invalid="self_loop")),
-            Credit("rewardflow", TOTAL, "", rewardflow),
-        ),
+METHOD = Method(
+    rewardflow, "GRPO plus the gain in discounted distance to success on the group's state graph.",
+    options={"gamma": 0.9, **PENALTY}, space={"gamma": (0.8, 0.9)}, contender="rewardflow", colour="#009E73",
+    credits=(
+        *steps_of("rewardflow", _step_level),
+        # The paper gives no step credit to moves without effect; as self loops they are compared too.
+        Credit("rewardflow", STEP, "self loops", functools.partial(_step_level, invalid="self_loop")),
+        Credit("rewardflow", TOTAL, "", rewardflow),
     ),
-)
+)  # fmt: skip

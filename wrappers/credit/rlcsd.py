@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
+from wrappers.credit.method import ASKS_POLICY, Method
 from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rlsd import FadeOptions, known, shared
@@ -34,10 +34,9 @@ class RLCSDOptions(FadeOptions, total=False):
     eta: Annotated[float, option(1.0, "weight of the chosen tokens' mean", low=0)]
     low: Annotated[float, option(-2.0, "least R", high=0)]
     high: Annotated[float, option(2.0, "largest R", low=0)]
-    means: Annotated[
-        Literal["batch", "reply"],
-        option("batch", 'both means are over the "batch", or each "reply", where A = 0 counts as A > 0 (prime-rl)'),
-    ]
+    means: Annotated[Literal["batch", "reply"], option(
+        "batch", 'both means are over the "batch", or each "reply", where A = 0 counts as A > 0 (prime-rl)',
+    )]  # fmt: skip
 
 
 #: "soft" keeps how strong the evidence is: R is nearly linear in contrasts below 1.
@@ -48,14 +47,9 @@ PRESETS: dict[str, RLCSDOptions] = presets(
 
 @credit(RLCSDOptions, **PRESETS)
 def rlcsd(
-    table: StepTable,
-    *,
-    contrasts: ArrayLike,
-    advantages: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[RLCSDOptions],
-) -> Floats:
+    table: StepTable, *, contrasts: ArrayLike, advantages: ArrayLike | None = None, mask: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[RLCSDOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token; a loss with the aggregation "token-mean" is the paper's.
 
     Args:
@@ -98,19 +92,8 @@ def _share(kept: Bools, part: Bools, by_reply: bool) -> Floats:
     return share
 
 
-METHODS = (
-    Method(
-        "rlcsd",
-        rlcsd,
-        "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.",
-        options=PENALTY,
-        scored="token",
-        argument="contrasts",
-        figures=known,
-        scorer="privileged",
-        settings={"contrast": True},
-        space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)},
-        colour="#E377C2",
-        unmeasured=ASKS_POLICY,
-    ),
-)
+METHOD = Method(
+    rlcsd, "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.", scored="token",
+    argument="contrasts", figures=known, scorer="privileged", settings={"contrast": True},
+    space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)}, colour="#E377C2", unmeasured=ASKS_POLICY,
+)  # fmt: skip

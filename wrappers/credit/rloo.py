@@ -5,12 +5,10 @@ A_i = R_i - sum_{j != i} R_j / (G - 1)  =  G / (G - 1) * (R_i - mean(R))
 Source: the RLOO paper and verl-agent; see docs/credit/grpo.md for differences.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
+from wrappers.credit.method import EPISODE, Credit, Method
 from wrappers.credit.options import EpisodeOptions, credit
 from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -32,13 +30,7 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOp
 class RLOO(CreditWrapper, method=rloo): ...
 
 
-METHODS = (
-    Method(
-        "rloo",
-        rloo,
-        "An episode's return against the mean of the group's other episodes.",
-        options=PENALTY,
-        colour="#CC79A7",
-        credits=(Credit("rloo", EPISODE, "", rloo),),
-    ),
-)
+METHOD = Method(
+    rloo, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7",
+    credits=(Credit("rloo", EPISODE, "", rloo),),
+)  # fmt: skip

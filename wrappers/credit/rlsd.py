@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
+from wrappers.credit.method import ASKS_POLICY, Method
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import given_or_episode_level, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 
@@ -38,19 +38,11 @@ class RLSDOptions(FadeOptions, total=False):
     band: Annotated[float, option(0.2, "largest difference of a weight from 1", low=0, high=1)]
 
 
-PRESETS: dict[str, RLSDOptions] = presets(RLSDOptions)
-
-
-@credit(RLSDOptions, **PRESETS)
+@credit(RLSDOptions)
 def rlsd(
-    table: StepTable,
-    *,
-    gaps: ArrayLike,
-    advantages: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[RLSDOptions],
-) -> Floats:
+    table: StepTable, *, gaps: ArrayLike, advantages: ArrayLike | None = None, mask: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[RLSDOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token.
 
     Args:
@@ -108,10 +100,8 @@ def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[
     return known(table, gaps, options) | {"gap_clipped": float(clipped.mean()) if len(found) else 0.0}
 
 
-METHODS = (
-    Method(
-        "rlsd", rlsd, "GRPO, each token weighted by its likelihood ratio with and without a context in the prompt.",
-        options=PENALTY, scored="token", argument="gaps", figures=figures, scorer="privileged",
-        space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
-    ),
+METHOD = Method(
+    rlsd, "GRPO, each token weighted by its likelihood ratio with and without a context in the prompt.",
+    scored="token", argument="gaps", figures=figures, scorer="privileged",
+    space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
 )  # fmt: skip

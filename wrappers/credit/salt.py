@@ -14,7 +14,7 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, number_pairs
-from wrappers.credit.method import PENALTY, STEP, Credit, Method
+from wrappers.credit.method import STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import against_others, episode_scores, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -24,18 +24,13 @@ from wrappers.credit.wrapper import CreditWrapper
 class SALTOptions(StatisticsOptions, total=False):
     """Options of `salt`."""
 
-    relative: Annotated[
-        Literal["grpo", "rloo"],
-        option(
-            "grpo",
-            'an episode is compared with the mean of its whole group ("grpo"), or of the others '
-            '("rloo": no division; std, ddof and eps have no effect)',
-        ),
-    ]
-    unit: Annotated[
-        Literal["trajectory", "visit"],
-        option("trajectory", 'members of a mean: every "trajectory" that took the edge once, or every "visit"'),
-    ]
+    relative: Annotated[Literal["grpo", "rloo"], option(
+        "grpo", 'an episode is compared with the mean of its whole group ("grpo"), or of the others ("rloo": no '
+        "division; std, ddof and eps have no effect)",
+    )]  # fmt: skip
+    unit: Annotated[Literal["trajectory", "visit"], option(
+        "trajectory", 'members of a mean: every "trajectory" that took the edge once, or every "visit"',
+    )]  # fmt: skip
 
 
 @credit(SALTOptions, paper={"outcome": "won"})
@@ -66,12 +61,7 @@ def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptio
 class SALT(CreditWrapper, method=salt): ...
 
 
-METHODS = (
-    Method(
-        "salt",
-        salt,
-        "GRPO, averaged over the episodes that took the same step.",
-        options=PENALTY,
-        credits=(Credit("salt", STEP, "", salt, recent=True),),
-    ),
-)
+METHOD = Method(
+    salt, "GRPO, averaged over the episodes that took the same step.",
+    credits=(Credit("salt", STEP, "", salt, recent=True),),
+)  # fmt: skip

@@ -1,12 +1,10 @@
 """Checks of scores of steps and reply tokens (nan: not scored), and entropies of replies."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.options import LARGEST
+from wrappers.credit.options import LARGEST, numbers_of
 from wrappers.credit.token_gae import checked_flags
 
 
@@ -17,12 +15,7 @@ def step_scores(name: str, values: ArrayLike, length: int) -> Floats:
         ValueError: on another length, values that are not numbers, infinite, or beyond `LARGEST`.
     """
     expected = f"{name} must hold one number per row, nan where it is not scored, shape ({length},)"
-    try:
-        scores = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{expected} ({error})") from error
-    if scores.shape != (length,):
-        raise ValueError(f"{expected}, got shape {scores.shape}")
+    scores = numbers_of(values, (length,), expected)
     bad = np.abs(scores) > LARGEST
     if bad.any():
         row = int(np.argmax(bad))
@@ -59,14 +52,7 @@ def token_scores(name: str, values: ArrayLike, mask: Bools) -> Floats:
     Raises:
         ValueError: on another shape, values that are not numbers, or inside the mask infinite or beyond `LARGEST`.
     """
-    expected = f"{name} must be of the mask's shape {mask.shape}"
-    try:
-        given = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{expected} ({error})") from error
-    if given.shape != mask.shape:
-        raise ValueError(f"{expected}, got {given.shape}")
-    inside = np.where(mask, given, 0.0)
+    inside = np.where(mask, numbers_of(values, mask.shape, f"{name} must be of the mask's shape {mask.shape}"), 0.0)
     bad = np.abs(inside) > LARGEST
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])

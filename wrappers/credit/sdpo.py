@@ -4,7 +4,7 @@
     w = min(pi / pi_old, 2)        D: see `baselines.distillation`, on the policy's likeliest tokens and a tail
 
 The divergence needs no advantage: groups of only lost episodes train too. This function gives the first term's
-advantages; the second is the trainer's, `TrainerConfig.distillation`, on the steps that the scorer has a context for.
+advantages; the second is the trainer's (`baselines.config.Distillation`), on the steps with a context.
 
 Source: 2601.20802 and its release, which leaves the first term out (grpo=0). See docs/credit/privileged.md.
 """
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
+from wrappers.credit.method import ASKS_POLICY, Method
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.scores import step_scores
 
@@ -29,10 +29,7 @@ class SDPOOptions(StatisticsOptions, total=False):
     grpo: Annotated[float, option(1.0, "weight of the outcome's advantage; none in the release", authors=0.0, low=0)]
 
 
-PRESETS: dict[str, SDPOOptions] = presets(SDPOOptions)
-
-
-@credit(SDPOOptions, **PRESETS)
+@credit(SDPOOptions)
 def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options: Unpack[SDPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, times `grpo`.
 
@@ -51,18 +48,8 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
     return options["grpo"] * level if options["grpo"] else np.where(np.isnan(given), np.nan, 0.0)
 
 
-METHODS = (
-    Method(
-        "sdpo",
-        sdpo,
-        "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
-        options=PENALTY,
-        training={"distillation.weight": 1.0},
-        scored="turn",
-        argument="gates",
-        scorer="privileged",
-        settings={"level": "turn"},
-        colour="#BCBD22",
-        unmeasured=ASKS_POLICY,
-    ),
-)
+METHOD = Method(
+    sdpo, "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
+    training={"distillation.weight": 1.0}, scored="turn", argument="gates", scorer="privileged",
+    settings={"level": "turn"}, colour="#BCBD22", unmeasured=ASKS_POLICY,
+)  # fmt: skip

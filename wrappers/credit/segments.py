@@ -1,7 +1,5 @@
 """Segments of trajectories: turns with the same sub-goal, int64 (N,), numbered 0, 1, .. inside each trajectory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 import numpy as np

@@ -31,55 +31,32 @@ _NOTHING = 1e-6
 class GroundingOptions(WorthOptions, total=False):
     """Recognition and reward of executable actions."""
 
-    grounding: Annotated[
-        Literal["bonus", "penalty"],
-        option(
-            "bonus",
-            '"bonus" for every executed action, which rewards long episodes, or "penalty", the same '
-            "amount subtracted for every refused one",
-        ),
-    ]
+    grounding: Annotated[Literal["bonus", "penalty"], option(
+        "bonus", '"bonus" for every executed action, which rewards long episodes, or "penalty", the same amount '
+        "subtracted for every refused one",
+    )]  # fmt: skip
 
 
 class SPAOptions(GroundingOptions, total=False):
     """Options of `spa`."""
 
-    rescale: Annotated[
-        bool,
-        option(
-            False,
-            "scale the contributions of a trajectory to sum to its outcome; if their sum is 0, spread it evenly",
-        ),
-    ]
+    rescale: Annotated[bool, option(
+        False, "scale the contributions of a trajectory to sum to its outcome; if their sum is 0, spread it evenly",
+    )]  # fmt: skip
     grounding_weight: Annotated[float, option(0.5, "size of the grounding reward", low=0)]
-    refusals: Annotated[
-        tuple[str, ...],
-        option(
-            (),
-            "texts that mark a refused action: the next state contains one of them, and a "
-            "trajectory's last action is never refused (authors' code); (): by the table's column "
-            "`valid`",
-            authors=("Nothing happens",),
-        ),
-    ]
-    share: Annotated[
-        Literal["contribution", "outcome"],
-        option(
-            "contribution",
-            'reward of a step: its "contribution", or the whole "outcome" of its trajectory minus the '
-            "mean of the group's other trajectories (authors' data script: contributions have no "
-            "effect)",
-            authors="outcome",
-        ),
-    ]
-    times_left: Annotated[
-        bool,
-        option(
-            False,
-            "multiply each reward by the number of later steps, so that the last one gets 0 (authors' PPO)",
-            authors=True,
-        ),
-    ]
+    refusals: Annotated[tuple[str, ...], option(
+        (), "texts that mark a refused action: the next state contains one of them, and a trajectory's last action is "
+        "never refused (authors' code); (): by the table's column `valid`", authors=("Nothing happens",),
+    )]  # fmt: skip
+    share: Annotated[Literal["contribution", "outcome"], option(
+        "contribution", 'reward of a step: its "contribution", or the whole "outcome" of its trajectory minus the '
+        "mean of the group's other trajectories (authors' data script: contributions have no effect)",
+        authors="outcome",
+    )]  # fmt: skip
+    times_left: Annotated[bool, option(
+        False, "multiply each reward by the number of later steps, so that the last one gets 0 (authors' PPO)",
+        authors=True,
+    )]  # fmt: skip
 
 
 @credit(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
@@ -180,20 +157,14 @@ def spa_advantages(
 
 METHODS = (
     Method(
-        "spa",
         spa_advantages,
-        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.",
-        options={"grounding": "penalty"},
-        unmeasured=NEEDS_MODEL,
+        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.", name="spa",
+        options={"grounding": "penalty"}, unmeasured=NEEDS_MODEL,
     ),
     Method(
-        "spa_network",
         spa_advantages,
         "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
-        options={"grounding": "penalty"},
-        scored="turn",
-        argument="contributions",
-        figures=worth,
+        name="spa_network", options={"grounding": "penalty"}, scored="turn", argument="contributions", figures=worth,
         scorer="contribution",
     ),
-)
+)  # fmt: skip

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far, latest
-from wrappers.credit.group import counting_sort, number_pairs, visit_advantages
+from wrappers.credit.group import counting_sort, largest_of, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number, option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
@@ -27,26 +27,17 @@ NO_CHANGE_ACTIONS = ("look", "inventory", "examine")
 class PruningOptions(TypedDict, total=False):
     """Treatment of rows that did not change the state."""
 
-    invalid: Annotated[
-        Invalid,
-        option(
-            "bypass",
-            'rows that did not change the state: "bypass", not in the graph and in no group; "self_loop", a '
-            'transition from the state to itself; or "keep", every row as recorded',
-            authors="keep",
-        ),
-    ]
+    invalid: Annotated[Invalid, option(
+        "bypass", 'rows that did not change the state: "bypass", not in the graph and in no group; "self_loop", a '
+        'transition from the state to itself; or "keep", every row as recorded', authors="keep",
+    )]  # fmt: skip
     no_change_actions: Annotated[
         tuple[str, ...], option(NO_CHANGE_ACTIONS, 'first words of actions that only look; not for "keep"')
     ]
-    noise_states: Annotated[
-        tuple[str, ...],
-        option(
-            (),
-            'texts that are answers, not states, such as ("Nothing happens.",): rows that lead to one '
-            'changed nothing; not for "keep"',
-        ),
-    ]
+    noise_states: Annotated[tuple[str, ...], option(
+        (), 'texts that are answers, not states, such as ("Nothing happens.",): rows that lead to one changed '
+        'nothing; not for "keep"',
+    )]  # fmt: skip
 
 
 class Transitions(NamedTuple):
@@ -119,14 +110,10 @@ class GraphOptions(PruningOptions, total=False):
     """Options of all graph methods."""
 
     success_value: Annotated[float, option(1.0, "value at success, for values by distance")]
-    unreachable: Annotated[
-        Unreachable,
-        option(
-            "infinite",
-            'distance of a state without a path to success: "infinite" (value 0), or one more than '
-            "the largest of its group",
-        ),
-    ]
+    unreachable: Annotated[Unreachable, option(
+        "infinite", 'distance of a state without a path to success: "infinite" (value 0), or one more than the '
+        "largest of its group",
+    )]  # fmt: skip
     unit: Annotated[
         Unit, option("visit", 'members of a comparison at a state: every "visit", or every distinct "edge" once')
     ]
@@ -177,17 +164,10 @@ class StateGraph:
         success = np.zeros(len(example), np.bool_)
         success[node[2 * n :]] = True
         return cls(
-            node_group=group[example],
-            node_state=state[example],
-            success=success,
-            source=node[:n],
-            target=node[n : 2 * n],
-            action=table.action,
-            is_edge=steps.scored,
-            n_groups=table.n_groups,
-            n_actions=len(table.actions),
-            states=table.states,
-        )
+            node_group=group[example], node_state=state[example], success=success, source=node[:n],
+            target=node[n : 2 * n], action=table.action, is_edge=steps.scored, n_groups=table.n_groups,
+            n_actions=len(table.actions), states=table.states,
+        )  # fmt: skip
 
     @property
     def n_nodes(self) -> int:
@@ -280,8 +260,7 @@ class StateGraph:
         if how == "infinite":
             return distance
         finite = np.isfinite(distance)
-        largest = np.zeros(self.n_groups)
-        np.maximum.at(largest, self.node_group[finite], distance[finite])
+        largest = largest_of(distance[finite], self.node_group[finite], self.n_groups)
         return np.where(finite, distance, largest[self.node_group] + 1.0)
 
     def values_of(self, other: StateGraph, per_node: Floats) -> Floats:

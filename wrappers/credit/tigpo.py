@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import first_rows, over_forks
-from wrappers.credit.group import number_pairs, standardise, visit_advantages
+from wrappers.credit.group import number_pairs, standardise, states_of, statistics_of, visit_advantages
 from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, options_of
 from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.state_graph import discounted
@@ -36,18 +36,14 @@ class TIGPOOptions(StatisticsOptions, total=False):
     """Options of `tigpo`."""
 
     gamma: Annotated[
-        float,
-        option(0.1, "share of the value kept per step of distance; by environment .1 or .2", above=0, high=1),
+        float, option(0.1, "share of the value kept per step of distance; by environment .1 or .2", above=0, high=1)
     ]
     success_value: Annotated[float, option(1.0, "value at success")]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-PRESETS: dict[str, TIGPOOptions] = presets(TIGPOOptions, paper={"outcome": "won"})
-
-
-@credit(TIGPOOptions, **PRESETS)
+@credit(TIGPOOptions, paper={"outcome": "won"})
 def tigpo(
     table: StepTable,
     *,
@@ -74,8 +70,7 @@ def tigpo(
     array([ 0.707, -0.707])
     """
     value = options["success_value"] * discounted(distances_with(table, history), options["gamma"])
-    sets, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    steps = visit_advantages(value - penalties(table, options, "row"), sets, len(example), options)
+    steps = visit_advantages(value - penalties(table, options, "row"), *states_of(table), options)
     episodes = _episodes(table, earlier or {}, options)
     total = options["alpha_step"] * steps + options["alpha_episode"] * episodes
     return total - penalties(table, options, "advantage")
@@ -106,11 +101,11 @@ def gains_with(table: StepTable, history: TaskGraphs | None, gamma: float = GAMM
     return discounted(after, gamma) - discounted(np.minimum(before, earlier), gamma)[pairs]
 
 
+@options_of(tigpo)
 def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TIGPOOptions]) -> dict[Hashable, Floats]:
     """Return the worths of each group's episodes by group name, to be `earlier` for a later table."""
-    chosen = choose(TIGPOOptions, PRESETS, preset, options)
     table, _ = table.unfolded()
-    scores, group = episode_scores(table, chosen)[first_rows(table)], table.trajectory_group
+    scores, group = episode_scores(table, options)[first_rows(table)], table.trajectory_group
     return {name: scores[group == i] for i, name in enumerate(table.groups)}
 
 
@@ -130,8 +125,7 @@ def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: 
     values = np.concatenate((scores, *before))
     groups = np.concatenate((table.group, group))
     members = np.concatenate((members, len(table) + np.arange(len(group))))
-    inside: Any = {name: options[name] for name in ("std", "ddof", "eps", "singleton")}
-    return standardise(values, groups, table.n_groups, members=members, **inside)[: len(table)]
+    return standardise(values, groups, table.n_groups, members=members, **statistics_of(options))[: len(table)]
 
 
 class TIGPO(CreditWrapper, method=tigpo):
@@ -162,13 +156,7 @@ class TIGPO(CreditWrapper, method=tigpo):
         self.earlier.update(task_scores(table, **self._options))
 
 
-METHODS = (
-    Method(
-        "tigpo",
-        process_reward,
-        "GraphGPO with distances over all recorded steps of the task.",
-        options={"compare": "state", "outcome": "won", **PENALTY},
-        **BY_STEP,
-        scorer="task_distance",
-    ),
-)
+METHOD = Method(
+    process_reward, "GraphGPO with distances over all recorded steps of the task.", name="tigpo",
+    options={"compare": "state", "outcome": "won", **PENALTY}, **BY_STEP, scorer="task_distance",
+)  # fmt: skip

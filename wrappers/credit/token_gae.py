@@ -4,8 +4,6 @@ Arrays have shape (n, L): n sequences of at most L tokens, such as trajectories 
 concatenated. The mask is True at tokens of the policy; others (observations, padding) are skipped.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,14 +13,9 @@ from wrappers.credit.options import LARGEST, check_shares, finite_numbers
 
 
 def token_gae(
-    rewards: ArrayLike,
-    values: ArrayLike,
-    mask: ArrayLike,
-    *,
-    gamma: float = 1.0,
-    lam: float = 0.95,
+    rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, *, gamma: float = 1.0, lam: float = 0.95,
     last_values: ArrayLike | None = None,
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Return advantages and returns of every token, with `delta_i = r_i + gamma V_{i+1} - V_i` over tokens.
 
     Args:
@@ -61,16 +54,9 @@ def token_gae(
 
 
 def bi_level_gae(
-    rewards: ArrayLike,
-    values: ArrayLike,
-    mask: ArrayLike,
-    turn_ends: ArrayLike,
-    *,
-    gamma: float = 1.0,
-    lam: float = 0.95,
-    turn_gamma: float = 0.95,
-    last_values: ArrayLike | None = None,
-) -> tuple[Floats, Floats]:
+    rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, turn_ends: ArrayLike, *, gamma: float = 1.0,
+    lam: float = 0.95, turn_gamma: float = 0.95, last_values: ArrayLike | None = None,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Return advantages and returns of every token, estimated over turns, then inside each turn.
 
     With k_1, ..., k_m the last tokens of a sequence's turns,

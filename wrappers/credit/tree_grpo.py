@@ -16,7 +16,7 @@ from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.forks import Forest, spread
 from wrappers.credit.group import standardise
-from wrappers.credit.method import PENALTY, Method
+from wrappers.credit.method import Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
@@ -25,31 +25,19 @@ from wrappers.credit.wrapper import CreditWrapper
 class TreeGRPOOptions(OutcomeOptions, total=False):
     """Options of `tree_grpo`."""
 
-    compare: Annotated[
-        Literal["sum", "nested", "parent", "treerl"],
-        option(
-            "sum",
-            'episodes are compared with: "sum", those of the tree plus those of the group (paper); '
-            '"nested", scores against the group are standardised again inside the tree (authors\' '
-            'code); "parent", the mean of the episodes through a step minus that before its fork, '
-            'over the root of their number (authors\' code for TreeRL); "treerl", the same plus the '
-            "gain over the mean of the group (TreeRL's paper)",
-            authors="nested",
-        ),
-    ]
-    shared: Annotated[
-        Literal["mean", "sum"],
-        option(
-            "mean",
-            'a step of several episodes gets their "mean", or their "sum": it is trained once for '
-            "each (authors' code)",
-            authors="sum",
-        ),
-    ]
-    singleton: Annotated[
-        Literal["zero", "raw"],
-        option("zero", 'score of the only episode of a tree or group: "zero", or its "raw" value', authors="raw"),
-    ]
+    compare: Annotated[Literal["sum", "nested", "parent", "treerl"], option(
+        "sum", 'episodes are compared with: "sum", those of the tree plus those of the group (paper); "nested", '
+        'scores against the group are standardised again inside the tree (authors\' code); "parent", the mean of the '
+        "episodes through a step minus that before its fork, over the root of their number (authors' code for "
+        'TreeRL); "treerl", the same plus the gain over the mean of the group (TreeRL\'s paper)', authors="nested",
+    )]  # fmt: skip
+    shared: Annotated[Literal["mean", "sum"], option(
+        "mean", 'a step of several episodes gets their "mean", or their "sum": it is trained once for each (authors\' '
+        "code)", authors="sum",
+    )]  # fmt: skip
+    singleton: Annotated[Literal["zero", "raw"], option(
+        "zero", 'score of the only episode of a tree or group: "zero", or its "raw" value', authors="raw",
+    )]  # fmt: skip
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 
@@ -92,14 +80,9 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
 
 def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
     return standardise(
-        values,
-        sets,
-        n_sets,
-        members=table.last,
-        ddof=options["ddof"],
-        eps=options["eps"],
+        values, sets, n_sets, members=table.last, ddof=options["ddof"], eps=options["eps"],
         singleton=options["singleton"],
-    )
+    )  # fmt: skip
 
 
 def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Floats:
@@ -117,15 +100,8 @@ def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Fl
 class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
-METHODS = (
-    Method(
-        "tree_grpo",
-        tree_grpo,
-        "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
-        options=PENALTY,
-        training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
-        space={"groups": (8, 16)},
-        contender="tree_grpo",
-        colour="#888888",
-    ),
-)
+METHOD = Method(
+    tree_grpo, "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
+    training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
+    space={"groups": (8, 16)}, contender="tree_grpo", colour="#888888",
+)  # fmt: skip

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import discounted_sums, over_forks
+from wrappers.credit.forks import along, over_forks
 from wrappers.credit.group import group_means
-from wrappers.credit.method import PENALTY, TOTAL, Credit, Method
-from wrappers.credit.options import OutcomeOptions, credit, option, presets
+from wrappers.credit.method import TOTAL, Credit, Method
+from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
+from wrappers.credit.segments import by_turn
 from wrappers.credit.tigpo import gains_with
 
 _SCORES = (
@@ -42,20 +43,12 @@ class TurnCreditOptions(OutcomeOptions, total=False):
     worth: Annotated[Literal["progress", "outcome"], option("progress", _WORTH)]
 
 
-PRESETS: dict[str, TurnCreditOptions] = presets(TurnCreditOptions, paper={})
-
-
-@credit(TurnCreditOptions, **PRESETS)
+@credit(TurnCreditOptions, paper={})
 @over_forks("given", "first", "tokens")
 def turn_credit(
-    table: StepTable,
-    *,
-    given: ArrayLike,
-    first: ArrayLike | None = None,
-    tokens: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[TurnCreditOptions],
-) -> Floats:
+    table: StepTable, *, given: ArrayLike, first: ArrayLike | None = None, tokens: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[TurnCreditOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -100,11 +93,9 @@ def progress(table: StepTable, score: Floats, first: ArrayLike | None, options: 
 
 def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
     """Return c, float64 (N,): each step's gain, divided among it and the steps before it."""
-    place = np.arange(len(table)) - np.repeat(table.offsets[:-1], np.diff(table.offsets)) + 1.0
-    z = place if gamma == 1 else (1 - gamma**place) / (1 - gamma)
-    spent = np.empty(len(table))
-    spent[table.order] = discounted_sums(gained[table.order] / z, table.offsets[:-1], gamma)
-    return spent
+    turn = by_turn(table) + 1.0
+    z = turn if gamma == 1 else (1 - gamma**turn) / (1 - gamma)
+    return along(table, gained / z, gamma)
 
 
 def _outcome(table: StepTable, options: Mapping[str, Any]) -> Floats:
@@ -122,13 +113,11 @@ def by_distance(table: StepTable) -> Floats:
     return by_gains(table, gains_with(table, None))
 
 
-METHODS = (
-    Method(
-        "turn_credit", turn_credit,
-        "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
-        options=PENALTY, scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
-        scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
-        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF",
-        credits=(Credit("turn_credit", TOTAL, "distance", by_distance, recent=True),),
-    ),
+METHOD = Method(
+    turn_credit,
+    "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
+    scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
+    scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
+    space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF",
+    credits=(Credit("turn_credit", TOTAL, "distance", by_distance, recent=True),),
 )  # fmt: skip

@@ -6,8 +6,6 @@ A_kj     = A^turn_k + alpha (A^tok_kj - mean_j A^tok_kj)                        
 The mean over a turn's tokens is the turn's advantage. Source: the VETTA paper (Eqs. 2-7); see docs/credit/gae.md.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,18 +17,10 @@ from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_tur
 
 
 def vetta(
-    rewards: ArrayLike,
-    values: ArrayLike,
-    mask: ArrayLike,
-    turn_ends: ArrayLike,
-    *,
-    turn_values: ArrayLike | None = None,
-    alpha: float = 1 / 3,
-    gamma: float = 1.0,
-    lam: float = 1.0,
-    turn_gamma: float = 0.95,
-    turn_lam: float = 0.95,
-) -> tuple[Floats, Floats, Floats]:
+    rewards: ArrayLike, values: ArrayLike, mask: ArrayLike, turn_ends: ArrayLike, *,
+    turn_values: ArrayLike | None = None, alpha: float = 1 / 3, gamma: float = 1.0, lam: float = 1.0,
+    turn_gamma: float = 0.95, turn_lam: float = 0.95,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """Return advantages of every token, and the targets of token values and turn values.
 
     Args:
@@ -89,15 +79,9 @@ def vetta(
     return advantages, np.where(kept, tokens + value, 0.0), turn_returns
 
 
-METHODS = (
-    Method(
-        "vetta",
-        "baselines.ppo:ppo",
-        "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
-        options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY},
-        scored="token",
-        scorer="critic",
-        settings={"level": "token"},
-        unmeasured="needs a critic",
-    ),
-)
+METHOD = Method(
+    "baselines.ppo:ppo",
+    "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
+    name="vetta", options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY}, scored="token",
+    scorer="critic", settings={"level": "token"}, unmeasured="needs a critic",
+)  # fmt: skip

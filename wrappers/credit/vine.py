@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.forks import discounted_sums, first_rows, spread
-from wrappers.credit.group import number_pairs, whitened
+from wrappers.credit.group import number_pairs, states_of, whitened
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties, step_rewards
@@ -28,26 +28,15 @@ class VineOptions(OutcomeOptions, total=False):
     """Options of `vine`."""
 
     gamma: Annotated[float, option(1.0, "discount of returns and values", low=0, high=1)]
-    pool: Annotated[
-        Literal["fork", "state"],
-        option(
-            "fork",
-            'continuations that estimate a state: those cut at this "fork" of the trajectory, or all '
-            'of the group from the same "state" (authors\' code, by equal prompts)',
-            authors="state",
-        ),
-    ]
-    gaps: Annotated[
-        Literal["segment", "backwards"],
-        option(
-            "segment",
-            'steps out of states without a value: "segment", they share the gain from the last state '
-            "with a value to the next one, and those before the first such state are not scored; "
-            '"backwards", their value is their own return, so they score 0 and the step before them '
-            "gets the gain (authors' code)",
-            authors="backwards",
-        ),
-    ]
+    pool: Annotated[Literal["fork", "state"], option(
+        "fork", 'continuations that estimate a state: those cut at this "fork" of the trajectory, or all of the group '
+        'from the same "state" (authors\' code, by equal prompts)', authors="state",
+    )]  # fmt: skip
+    gaps: Annotated[Literal["segment", "backwards"], option(
+        "segment", 'steps out of states without a value: "segment", they share the gain from the last state with a '
+        'value to the next one, and those before the first such state are not scored; "backwards", their value is '
+        "their own return, so they score 0 and the step before them gets the gain (authors' code)", authors="backwards",
+    )]  # fmt: skip
     whiten: Annotated[
         bool, option(False, "bring all scores of the batch to mean 0 and variance 1 (authors' code)", authors=True)
     ]
@@ -56,11 +45,7 @@ class VineOptions(OutcomeOptions, total=False):
 # The authors' tasks know no invalid action.
 @credit(VineOptions, paper={}, authors={"invalid_penalty": 0.0})
 def vine(
-    table: StepTable,
-    *,
-    continuations: StepTable | None = None,
-    preset: str = "paper",
-    **options: Unpack[VineOptions],
+    table: StepTable, *, continuations: StepTable | None = None, preset: str = "paper", **options: Unpack[VineOptions]
 ) -> Floats:
     """Return the advantage of every step of the trajectories played from the beginning.
 
@@ -115,8 +100,7 @@ def vine(
 def _values(table: StepTable, returns: Floats, pool: str) -> Floats:
     first = first_rows(table)
     if pool == "state":
-        place, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-        n_places = len(example)
+        place, n_places = states_of(table)
     else:
         # A fork is named after the row before it, an episode's beginning after its group and state.
         before = table.previous
@@ -156,16 +140,9 @@ def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Float
 class Vine(CreditWrapper, method=vine): ...
 
 
-METHODS = (
-    Method(
-        "vine",
-        vine,
-        "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
-        options={"pool": "state", **PENALTY},
-        training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
-        # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
-        space={"groups": (4, 8)},
-        contender="vine",
-        colour="#6699CC",
-    ),
-)
+METHOD = Method(
+    vine, "The gain in value of each step; values are mean returns of 4 continuations of each state of the group.",
+    options={"pool": "state", **PENALTY}, training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
+    # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
+    space={"groups": (4, 8)}, contender="vine", colour="#6699CC",
+)  # fmt: skip

@@ -1,7 +1,5 @@
 """Base of the credit wrappers: record a vector environment, then score the steps of finished groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -59,10 +57,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         self.tasks: list[str] = [""] * self.num_envs
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: Any = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
         mask = reset_mask(options)

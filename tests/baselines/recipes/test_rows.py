@@ -185,9 +185,9 @@ from wrappers.credit.options import OutcomeOptions, credit
 def brandnew(table, *, preset="paper", **options):
     return table.won.astype(float)
 
-METHODS = (
-    Method("brandnew", brandnew, "Whether it was won.", space={"outcome": ("won", "return")}, contender="brandnew",
-           colour="#123456", credits=(Credit("brandnew", STEP, "", brandnew),)),
+METHOD = Method(
+    brandnew, "Whether it was won.", space={"outcome": ("won", "return")}, contender="brandnew",
+    colour="#123456", credits=(Credit("brandnew", STEP, "", brandnew),),
 )
 """
 LOOK = """

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
+from baselines import train
 from baselines.records.metrics import read_log
 from baselines.runs.engine import ENGINE_FOLDER, Engine
 from benchmarks.run import app
@@ -119,6 +120,16 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     assert FakeLLM.slept == [2, 2, 2]
     assert not (tmp_path / "vllm" / ENGINE_FOLDER).exists()
     assert (tmp_path / "vllm" / "engine").is_dir()
+
+
+def test_the_function_takes_the_same_engines(tmp_path: Path, module: ModuleType) -> None:
+    small = {"quick": True, "iterations": 1, "groups": 2, "group_size": 2, "progress": False}
+    made = [train("corridor", clone=0, engine=name, out=tmp_path / name, **small) for name in ("loop", "vllm")]
+    assert len(FakeLLM.started) == 1
+    first, second = (rows(one.folder) for one in made)
+    assert second[-1] == pytest.approx(first[-1], rel=1e-4, abs=1e-6)
+    refuses(ValueError, "--engine is loop, vllm.*got 'sglang'", train, "corridor", engine="sglang", out=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
 
 
 def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(

@@ -102,7 +102,7 @@ def test_the_tables_of_the_paper() -> None:
     ("arguments", "words"),
     [
         (([0.0], [0.0], [1]), r"mask must be of shape \(N, K\)"),
-        (([[0.0, 0.0]], [[0.0]], [[1]]), r"policy_lp must be of the mask's shape \(1, 1\), got \(1, 2\)"),
+        (([[0.0, 0.0]], [[0.0]], [[1]]), r"policy_lp must be of the mask's shape \(1, 1\), got shape \(1, 2\)"),
         (([[0.0]], [[-np.inf]], [[1]]), "hindsight_lp must be finite inside the mask; token 0 of row 0 has -inf"),
     ],
 )

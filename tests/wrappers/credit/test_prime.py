@@ -148,8 +148,8 @@ def test_the_recipe() -> None:
 @pytest.mark.parametrize(
     ("scores", "kept", "words"),
     [
-        ([0.0] * 3, REPLIES, r"scores must be of the mask's shape \(3, 2\), got \(3,\)"),
-        (np.zeros((2, 2)), REPLIES, r"shape \(3, 2\), got \(2, 2\)"),
+        ([0.0] * 3, REPLIES, r"scores must be of the mask's shape \(3, 2\), got shape \(3,\)"),
+        (np.zeros((2, 2)), REPLIES, r"shape \(3, 2\), got shape \(2, 2\)"),
         ([["much"] * 2] * 3, REPLIES, "scores must be of the mask's shape .*could not convert"),
         (np.zeros((3, 2)), REPLIES[:2], r"mask must be of shape \(3, K\), a row per step, got shape \(2, 2\)"),
         (np.zeros((3, 2)), np.full((3, 2), 2), "mask must hold True and False, got 2"),

@@ -40,7 +40,7 @@ MASK = np.array([[True, False], [True, True]])
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([[1.0], [2.0]], r"q must be of the mask's shape \(2, 2\), got \(2, 1\)"),
+        ([[1.0], [2.0]], r"q must be of the mask's shape \(2, 2\), got shape \(2, 1\)"),
         ([[1.0], [2.0, 3.0]], r"q must be of the mask's shape \(2, 2\) \("),
         ([[0.0, 0.0], [0.0, np.inf]], "token 1 of row 1 has inf"),
         ([[-1e101, 0.0], [0.0, 0.0]], "token 0 of row 0 has -1e"),
