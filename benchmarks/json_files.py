@@ -143,21 +143,30 @@ def claimed(folder: Path, config: Any) -> Iterator[None]:
         path, given = folder / CONFIG, json.loads(json.dumps(encode(config)))
         if not path.is_file():
             write_json(given, path)
-        elif differing := _differences(path, given):
-            raise OtherConfigurationError(
-                f"{folder} holds a benchmark with another configuration:\n" + "\n".join(differing) + "\n"
-                "Give another folder with --out, repeat the old options to continue it, or delete the folder."
-            )
+        else:
+            check_same(folder, _noted(path), given)
         yield
 
 
-def _differences(path: Path, given: dict[str, Any]) -> list[str]:
+def check_same(place: Path, there: Any, here: Any) -> None:
+    """Refuse to write where the results of another configuration are; `OtherConfigurationError` names differences."""
+    if differing := list(_differences(encode(there), encode(here))):
+        raise OtherConfigurationError(
+            f"{place} holds a benchmark with another configuration:\n" + "\n".join(differing) + "\n"
+            "Give another place with --out, repeat the old options to continue it, or delete it."
+        )
+
+
+def _noted(path: Path) -> dict[str, Any]:
     try:
-        noted = dict(foreign_text.read_json(path.read_bytes()))
+        return dict(foreign_text.read_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {path.parent}") from None
-    return [
-        f"  {name}: there {_short(noted.get(name))}, here {_short(given.get(name))}"
-        for name in {**noted, **given}
-        if noted.get(name) != given.get(name)
-    ]
+
+
+def _differences(there: Any, here: Any, name: str = "") -> Iterator[str]:
+    if isinstance(there, dict) and isinstance(here, dict):
+        for each in {**there, **here}:
+            yield from _differences(there.get(each), here.get(each), f"{name}.{each}".removeprefix("."))
+    elif there != here:
+        yield f"  {name}: there {_short(there)}, here {_short(here)}"

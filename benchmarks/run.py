@@ -23,8 +23,8 @@ try:
     from typer.core import TyperCommand, TyperGroup
 
     from benchmarks.console import explained
+    from benchmarks.options import check_names
     from benchmarks.training.command import learning
-    from benchmarks.training.options import check_names
 except ModuleNotFoundError as error:
     if __name__ != "__main__" and Path(sys.argv[0]).name != "stepcredit":
         raise
@@ -55,7 +55,7 @@ SPEED = {
     "updates": "benchmarks.speed.updates:STUDY",
 }
 COMMANDS = {
-    "train": "benchmarks.training.command:train",
+    "train": "benchmarks.training.train:train",
     "head-to-head": "benchmarks.training.head_to_head:head_to_head",
     "study": STUDIES,
     "play": "benchmarks.play.command:play",

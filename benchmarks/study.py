@@ -20,17 +20,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 from rich.console import Console
 
-from benchmarks import json_files
+from benchmarks import json_files, options
 from benchmarks.console import explained, say, shown, telling
 from benchmarks.json_files import claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, Work, run_jobs
 from benchmarks.report.page import Page, print_page, write_between, write_page
+
+if TYPE_CHECKING:
+    from baselines.runs.data_source import DataSource
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -38,12 +41,15 @@ R = TypeVar("R")
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
-    """What the files of all studies hold; `created` is a time in UTC. A study adds `config` and what it found."""
+    """What the files of all studies hold. A study adds `config` and what it found.
+
+    `created` is a time in UTC, "" in old files of the head to head.
+    """
 
     version: int
-    created: str
+    created: str = ""
     machine: Machine
 
 
@@ -73,6 +79,7 @@ class Study(Generic[C, R, F]):
         processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and it and
             `summary` get the folder in place of what was prepared; `needs` are parts that a part waits for.
         kept: where a part is kept, below the folder; "{}" stands for its name.
+        source: the tasks that are played, noted in the folder, see `baselines.runs.data_source`.
         published: whether the command writes a page of docs/results between the marks of the study's name.
     """
 
@@ -92,6 +99,7 @@ class Study(Generic[C, R, F]):
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
+    source: DataSource | None = None
     published: bool = False
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
@@ -102,6 +110,8 @@ class Study(Generic[C, R, F]):
         """
         console = console or Console(quiet=True)
         with claimed(folder, config):
+            if self.source is not None:
+                self.source.note(folder)
             parts = self.parts(config)
             if self.processes:
                 work = functools.partial(_part, self.run, config, folder, self.kept)
@@ -124,17 +134,23 @@ class Study(Generic[C, R, F]):
         return found
 
     def path(self, folder: Path, part: str) -> Path:
-        return folder / self.kept.format(_job(part).name)
+        return folder / self.kept.format(part_name(part))
 
     def do(self, config: C, folder: Path, part: str, progress: Progress, context: Any) -> None:
-        _keep(self.run(config, part, context, progress), self.path(folder, part))
+        self.keep(self.run(config, part, context, progress), folder, part)
+
+    def keep(self, record: R, folder: Path, part: str) -> None:
+        """Write a part's result, with which the part is finished."""
+        _keep(record, self.path(folder, part))
 
     def one(self, folder: Path, part: str) -> R:
         return json_files.load(self.record, self.path(folder, part))
 
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
+        return self.found(config, [self.one(folder, part) for part in self.parts(config)], context)
+
+    def found(self, config: C, records: list[R], context: Any) -> F:
         make: Any = self.results
-        records = [self.one(folder, part) for part in self.parts(config)]
         more = {fields(make)[-1].name: records} if self.summary is None else self.summary(config, records, context)
         found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
         return found
@@ -160,10 +176,7 @@ class Study(Generic[C, R, F]):
         return Page(**{**vars(page), "about": about})
 
     def show(self, found: F, folder: Path, console: Console) -> None:
-        page = self.shown(found)
-        print_page(page, console)
-        files = [folder / self.file, *write_page(page, folder)]
-        say(console, "\n".join(f"written: {path}" for path in files))
+        show_page(self.shown(found), folder, console, folder / self.file)
 
     def carry_out(self, config: C, folder: Path, processes: int | None = None, place: Path | None = None) -> None:
         """Run and print, as a command: an error ends it in a sentence."""
@@ -198,7 +211,7 @@ class Study(Generic[C, R, F]):
         own = [
             each.replace(annotation=hints[name]) for name, each in inspect.signature(self.configure).parameters.items()
         ]
-        jobs = _option("jobs", int | None, "Processes of one thread each. Default: the number of cores.", min=1)
+        jobs = inspect.Parameter("jobs", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options.Jobs)
         words = (
             "Folder of the results; the same command in it continues. "
             f"Default: runs/{self.name}, or runs/{self.name}-quick."
@@ -213,6 +226,14 @@ class Study(Generic[C, R, F]):
         typed.__annotations__ = {each.name: each.annotation for each in every}
         command.__doc__ = self.configure.__doc__
         return command
+
+
+def show_page(page: Page, folder: Path | None, console: Console, *written: Path) -> None:
+    """Print a page, write it into a folder, if one is given, and say what has been written."""
+    print_page(page, console)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        say(console, "\n".join(f"written: {path}" for path in (*written, *write_page(page, folder))))
 
 
 def _option(name: str, kind: Any, words: str, *spelled: str, **limits: Any) -> inspect.Parameter:
@@ -250,6 +271,11 @@ def work_off(
 def _say_done(done: int, count: int, what: str, folder: Path, console: Console) -> None:
     if done:
         say(console, f"continuing in {folder}: {done} of {count} {what}s are finished")
+
+
+def part_name(part: str) -> str:
+    """Return a part's name as its file has it."""
+    return _job(part).name
 
 
 def _job(part: str) -> Job:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.training.head_to_head_page import draw_method, section
-from benchmarks.training.records import Trainings, load_folder
+from benchmarks.training.records import Trainings, load_folders
 from benchmarks.training.studies import STUDIES, load
 from benchmarks.training.studies import table as table_of_study
 from website.tables import Table, described, tables, with_options
@@ -87,7 +87,7 @@ def _of_league(docs: Path, wanted: set[str]) -> str:
 
 @cache
 def _studies(folder: Path) -> list[Trainings]:
-    return load_folder(folder)
+    return load_folders(folder)
 
 
 def _trained(docs: Path, wanted: set[str]) -> list[tuple[Trainings, str]]:

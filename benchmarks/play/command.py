@@ -27,6 +27,7 @@ from baselines.runs.stack import RANDOM
 from benchmarks import json_files
 from benchmarks.console import arguments, explained, option, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
+from benchmarks.options import Download
 from benchmarks.play.panel import choose_panel, env_and_split, folder_of, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
 from benchmarks.play.prompting import METHODS, Examples, Method, expert_examples
@@ -45,7 +46,6 @@ Temperature = Annotated[float, option("Temperature of a model; 0 is greedy.", mi
 MaxTokens = Annotated[int, option("Maximum tokens of an endpoint's reply.", min=1)]
 Seed = Annotated[int, option("Seed of episodes and draws.", min=0)]
 Places = Annotated[int, option("Maximum number of parallel episodes.", min=1)]
-Download = Annotated[bool, option("Download a model that is not in the local cache.", "--download")]
 Out = Annotated[Path, option("Folder of the results.")]
 
 

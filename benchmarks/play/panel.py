@@ -40,8 +40,8 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks.json_files import ResultsError, claimed, parse, read_json, write_json
 from benchmarks.machine import describe_machine
+from benchmarks.options import known_env
 from benchmarks.play.results import RESULTS, PanelResults, PolicyInfo, results_of
-from benchmarks.training.options import known_env
 from policies.engines.chat_api import sent_messages
 
 if TYPE_CHECKING:

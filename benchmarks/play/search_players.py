@@ -27,13 +27,13 @@ from baselines.runs.config import Config
 from baselines.runs.stack import make_envs
 from benchmarks.console import NONE, option, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
+from benchmarks.options import check_infos, known_env
 from benchmarks.play.players import config_of
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
 from benchmarks.report.state_graph import Graph, placed, search_graph
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
-from benchmarks.training.options import check_infos, known_env
 from benchmarks.training.run import learned
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN

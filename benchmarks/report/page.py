@@ -109,13 +109,15 @@ class Page:
 
 
 def print_page(page: Page, console: Console) -> None:
-    """Print the tables of a page with their captions."""
+    """Print the tables of a page with their captions, and its notice."""
     for each in (each for each in page.tables if not each.aside):
         console.print(terminal_table(each, console))
         if each.caption:
             console.print(each.caption, style="dim", markup=False, highlight=False)
         for head, words in each.explained.items():
             console.print(Text.assemble((f"{head}: ", "bold"), words), style="dim")
+    if page.notice:
+        console.print(page.notice, style="yellow", markup=False, highlight=False)
 
 
 def ruled(rows: Iterable[tuple[str, Sequence[Cell]]]) -> list[Sequence[Cell] | None]:

@@ -7,7 +7,6 @@ gradients, logs must be complete, and pictures and page must agree with the resu
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from agentgym.outside import text as foreign_text
 from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
-from baselines.runs.stack import CLONE, EXPERT, RANDOM
+from baselines.runs.stack import CLONE
 from benchmarks.json_files import read_json
+from benchmarks.report.page import HTML, html
 from benchmarks.training.learning import REFERENCES, RESULTS, STUDY, parts
 
 #: What every logged iteration tells.
@@ -37,7 +37,10 @@ def check_artefacts(folder: Path) -> Iterator[str]:
     content = picture.read_bytes() if picture.is_file() else b""
     _expect(content.startswith(b"\x89PNG") and len(content) > 10_000, f"{picture}: expected a picture of the curves")
     yield f"{picture.name}: {len(content) // 1000} kB"
-    yield _page(folder / "report.html", found.config.methods)
+    shown, page = folder / HTML, html(STUDY.shown(found), {picture.name: content})
+    same = shown.is_file() and foreign_text.read_text(shown) == page
+    _expect(same, f"{shown}: expected the page of {RESULTS}, which `report` writes")
+    yield f"{HTML}: {len(page) // 1000} kB"
     for part, (kind, seed) in parts(found.config).items():
         place = STUDY.path(folder, part).parent
         if kind == CLONE and found.config.clone_tasks:
@@ -49,21 +52,6 @@ def check_artefacts(folder: Path) -> Iterator[str]:
 def _expect(condition: bool, words: str) -> None:
     if not condition:
         raise DataError(words)
-
-
-def _page(path: Path, trained: list[str]) -> str:
-    page = foreign_text.read_text(path) if path.is_file() else ""
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    _expect(data is not None, f"{path}: expected the page with its data")
-    try:
-        shown = foreign_text.read_json(data[1] if data else "")
-        episodes, methods = dict(shown["episodes"]), [graph["method"] for graph in shown["graphs"]]
-    except (DataError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: its data cannot be read ({error})") from None
-    for policy in (RANDOM, EXPERT, CLONE, *trained):
-        _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
-    _expect(set(methods) == set(trained), f"{path}: expected a state graph for each of {trained}")
-    return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 
 
 def _clone(place: Path) -> str:

@@ -18,15 +18,14 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 
-from agentgym.outside.files import OtherConfigurationError
 from agentgym.rollout import Policy
 from baselines.config import TRAINING_RULES
 from baselines.environments.registry import settings_of
@@ -36,15 +35,14 @@ from baselines.runs.data_source import DataSource
 from baselines.runs.dose import Dose, decisions
 from baselines.runs.run import train_policy
 from baselines.runs.stack import CLONE, learned_policy, trainer_config
+from benchmarks import options
 from benchmarks.console import arguments, named, say
-from benchmarks.json_files import claimed, encode, load, write_json
-from benchmarks.machine import describe_machine
-from benchmarks.processes import Job, Progress
-from benchmarks.report.page import print_page
-from benchmarks.study import work_off
-from benchmarks.training import evidence, informed, learning, options, records
-from benchmarks.training.head_to_head_page import page, write_reports
-from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
+from benchmarks.json_files import check_same, load
+from benchmarks.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
+from benchmarks.processes import Progress
+from benchmarks.study import Study, Tell, part_name, show_page
+from benchmarks.training import evidence, informed, learning, records
+from benchmarks.training.head_to_head_page import page, write_between_marks
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
 from benchmarks.training.run import STAGES, reporting, scores
 from wrappers.credit.method import methods as known_methods
@@ -64,6 +62,20 @@ _QUICK, _QUICK_BUDGET = "grpo,gigpo", 600
 _SETTINGS, _POINTS = 3, 5
 
 
+class Run(NamedTuple):
+    """A clone, a run of the search with the setting that it tries, or a final run with the chosen one (None)."""
+
+    stage: str
+    method: str
+    seed: int
+    setting: Setting | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique in a study, although two methods may come to the same setting."""
+        return f"{self.method}{'' if self.setting is None else f' as {self.setting.label}'}-seed{self.seed}"
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is to be run: the configuration, methods in order, seeds of the final runs, and the data, if known."""
@@ -81,132 +93,114 @@ class Plan:
         count = min(config.settings, records.size_of(method, config.search))
         return records.draw(method, count, config.learning.training["learning_rate"], config.draw_seed, config.search)
 
-    def search_jobs(self, method: str) -> list[Job]:
-        """Return the runs of the search for one method; none where nothing is searched."""
-        if not self.config.settings:
-            return []
-        return [search_job(method, seed, setting) for setting in self.settings(method) for seed in self.search_seeds]
+    @functools.cached_property
+    def runs(self) -> dict[str, Run]:
+        """All runs by name: the search method by method, then final runs seed by seed, each behind its clone."""
+        seeds = self.config.search_seeds
+        runs = [Run(CLONE, CLONE, seed) for seed in seeds]
+        for method in self.methods if seeds else ():
+            runs += [Run(SEARCH, method, seed, setting) for setting in self.settings(method) for seed in seeds]
+        for seed in self.seeds:
+            runs += [Run(CLONE, CLONE, seed), *(Run(FINAL, method, seed) for method in self.methods)]
+        return {run.name: run for run in runs}
+
+    def searched(self, method: str) -> list[str]:
+        """Return the names of the runs of the search for a method."""
+        return [name for name, run in self.runs.items() if (run.stage, run.method) == (SEARCH, method)]
+
+    def needs(self, name: str) -> list[str]:
+        """Return the names of the runs that one waits for."""
+        stage, method, seed, _ = self.runs[name]
+        clone = [] if stage == CLONE else [Run(CLONE, CLONE, seed).name]
+        return [*clone, *(self.searched(method) if stage == FINAL else ())]
 
     @property
-    def search_seeds(self) -> list[int]:
-        """Training seeds of the search; none where nothing is searched."""
-        first = self.config.search_seed
-        return list(range(first, first + self.config.search_runs)) if self.config.settings else []
+    def study(self) -> Study[StudyConfig, Record, Trainings]:
+        """The study of which every run is a part."""
+        return Study(
+            name="head-to-head", file=f"../{self.config.name}.json", version=records.VERSION, part="run", record=Record,
+            results=Trainings, parts=lambda config: list(self.runs), needs=lambda config, name: self.needs(name),
+            run=functools.partial(run_one, self), summary=lambda config, own, folder: {"records": self.gather(folder)},
+            page=page, check=records.check, prepare=functools.partial(_prepare, self), processes=True,
+            kept=f"{RECORDS}/{{}}.json", source=self.source,
+        )  # fmt: skip
 
-    def jobs(self) -> list[Job]:
-        """Return all runs: the search method by method, then final runs seed by seed, each behind its clone."""
-        jobs = [Job(CLONE, seed) for seed in self.search_seeds]
-        jobs += [job for method in self.methods for job in self.search_jobs(method)]
-        for seed in self.seeds:
-            jobs += [Job(CLONE, seed), *(Job(FINAL, seed, method) for method in self.methods)]
-        return jobs
-
-    def needed(self, job: Job) -> list[Job]:
-        if job.kind == CLONE:
-            return []
-        clone = Job(CLONE, job.seed)
-        return [clone] if job.kind == SEARCH else [clone, *self.search_jobs(job.method)]
+    def gather(self, folder: Path) -> list[Record]:
+        """Return the records that there are, in the order of the runs; those of other methods and seeds behind."""
+        paths = [self.study.path(folder, name) for name in self.runs]
+        others = sorted(set((folder / RECORDS).glob("*.json")) - set(paths))
+        return [load(Record, path) for path in (*paths, *others) if path.is_file()]
 
 
-def search_job(method: str, seed: int, setting: Setting) -> Job:
-    """Return the run of the search that tries a setting for a method; two methods may come to the same setting."""
-    return Job(SEARCH, seed, f"{method} as {setting.label}")
+def run_one(plan: Plan, config: StudyConfig, name: str, folder: Path, progress: Progress) -> Record:
+    """Do a run in this process, with one thread."""
+    run, path = plan.runs[name], plan.study.path
+    if run.stage == CLONE:
+        return _clone(config.learning, folder, run.seed, progress)
+    _clear(plan, folder)
+    setting = run.setting or plan.settings(run.method)[0]
+    if run.stage == FINAL and config.settings:
+        searched = [load(Record, path(folder, each)) for each in plan.searched(run.method)]
+        setting = records.choose(searched, config.judged_points)
+    return _train(config, run, setting, folder, progress)
 
 
-def record_path(folder: Path, job: Job) -> Path:
-    """Where a run leaves its record."""
-    return folder / RECORDS / f"{job.name}.json"
+def _clear(plan: Plan, folder: Path) -> None:
+    """Delete the checkpoints of finished runs; clones are what others begin with."""
+    for name, run in plan.runs.items():
+        if run.stage != CLONE and plan.study.path(folder, name).is_file():
+            shutil.rmtree(folder / part_name(name), ignore_errors=True)
 
 
-def run_one(plan: Plan, folder: Path, job: Job, progress: Progress) -> None:
-    """Do a run in this process, with one thread, and write its record."""
-    record = (_clone if job.kind == CLONE else _train)(plan, folder, job, progress)
-    path = record_path(folder, job)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(record, path)
-    if job.kind != CLONE:
-        shutil.rmtree(folder / job.name, ignore_errors=True)
-
-
-def _clone(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
+def _clone(config: Config, folder: Path, seed: int, progress: Progress) -> Record:
     """Clone as the default benchmark does."""
-    config, part = plan.config.learning, learning.clone_of(job.seed)
+    part = learning.clone_of(seed)
     # Without this seed: its first seed's clone is also drawn for the report.
-    learning.STUDY.do(dataclasses.replace(config, seeds=[-1, job.seed]), folder, part, progress, folder)
-    played = learning.STUDY.one(folder, part).scores
+    learning.STUDY.do(dataclasses.replace(config, seeds=[-1, seed]), folder, part, progress, folder)
+    played, policy = learning.STUDY.one(folder, part).scores, _policy(config, folder, seed)
     test, seconds = {each.mode: each.success for each in played}, played[0].seconds
-    beside = _beside(config, _policy(plan, folder, job.seed), CLONE, job.seed) if config.setup.beside else {}
-    return Record(CLONE, CLONE, job.seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
+    beside = {split: _played(config, policy, CLONE, seed, split) for split in config.setup.beside}
+    return Record(CLONE, CLONE, seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
 
 
-def gather(plan: Plan, folder: Path) -> Trainings:
-    """Put the records together that there are, in the order of the runs; those of other methods and seeds behind."""
-    paths = [record_path(folder, job) for job in plan.jobs()]
-    others = sorted(set((folder / RECORDS).glob("*.json")) - set(paths))
-    found = [load(Record, path) for path in (*paths, *others) if path.is_file()]
-    study = Trainings(records.VERSION, describe_machine(), plan.config, found)
-    records.check(study)
-    return study
-
-
-def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
-    import torch
+def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progress: Progress) -> Record:
     import transformers
 
-    torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
-    method, setting = _setting_of(plan, folder, job)
-    config, budget, recipe = plan.config.learning, plan.config.token_budget, setting.made()
-    policy, dose = _policy(plan, folder, job.seed), Dose(folder / job.name)
-    training = trainer_config(config, job.seed, recipe).changed(
+    shared, budget, recipe, seed = config.learning, config.token_budget, setting.made(), run.seed
+    place = folder / part_name(run.name)
+    policy, dose = _policy(shared, folder, seed), Dose(place)
+    training = trainer_config(shared, seed, recipe).changed(
         iterations=_ENDLESS, token_budget=budget, checkpoint={"every": 20},
-        validation={"every": 0, "tokens": max(1, budget // plan.config.points)},
+        validation={"every": 0, "tokens": max(1, budget // config.points)},
     )  # fmt: skip
     show = reporting(progress, budget, tokens=True)
     rows, _ = train_policy(
-        config, policy, recipe, training.changed(**setting.training), folder / job.name, show, dose, tensorboard=False
+        shared, policy, recipe, training.changed(**setting.training), place, show, dose, tensorboard=False
     )
-    found = _record(job, method, setting, rows)
+    found = _record(run, setting, rows)
     found.dose.update(dose.sums(found.iterations))
-    if job.kind == FINAL:
-        found.dose.update(named(decisions=decisions(config, policy, job.seed)))
-        found.test.update(_played(config, policy, method, job.seed))
-        found.beside.update(_beside(config, policy, method, job.seed))
+    if run.stage == FINAL:
+        found.dose.update(named(decisions=decisions(shared, policy, seed)))
+        found.test.update(_played(shared, policy, run.method, seed, shared.setup.test))
+        for split in shared.setup.beside:
+            found.beside[split] = _played(shared, policy, run.method, seed, split)
     progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found
 
 
-def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
+def _policy(config: Config, folder: Path, seed: int) -> HuggingFacePolicy:
     """The clone that the runs of a seed begin with."""
-    return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
+    return learned_policy(folder / learning.clone_of(seed) / "model", config.model)
 
 
-def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "") -> dict[str, str]:
-    """Success on each test task, or task of another split, per mode."""
-    setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
-    config = dataclasses.replace(config, setup=setup)
+def _played(config: Config, policy: Policy, name: str, seed: int, split: str) -> dict[str, str]:
+    """Success on each task of a split, per mode."""
+    config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, test=split, beside=[]))
     return {each.mode: each.success for each in scores(config, policy, name, seed)[0]}
 
 
-def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
-    """The same on the splits beside the test split."""
-    return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
-
-
-def _setting_of(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
-    """Method and setting of a run: in the search the job's own, in a final run the chosen one."""
-    if job.kind == SEARCH:
-        return next(
-            (method, setting) for method in plan.methods for setting in plan.settings(method)
-            if search_job(method, job.seed, setting) == job
-        )  # fmt: skip
-    if not plan.config.settings:
-        return job.method, plan.settings(job.method)[0]
-    searched = [load(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
-    return job.method, records.choose(searched, plan.config.judged_points)
-
-
-def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Record:
+def _record(run: Run, setting: Setting, rows: Sequence[Row]) -> Record:
     tokens, processor, curve = 0, 0.0, []
     course: dict[str, list[float]] = {"entropy": [], "episode_length": []}
     since: list[Row] = []
@@ -224,9 +218,10 @@ def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Rec
     last, seconds = rows[-1], rows[-1].get("seconds", 0.0)
     parts = (*STAGES, *["scorer"] * ("seconds_scorer" in last))
     spent = {part: sum(row.get(f"seconds_{part}", 0.0) for row in rows) for part in parts}
+    shares = {part: round(each / max(seconds, 1e-9), 4) for part, each in spent.items()}
     return Record(
-        job.kind, method, job.seed, setting, int(last["iteration"]), tokens, round(seconds, 2), round(processor, 2),
-        {part: round(each / max(seconds, 1e-9), 4) for part, each in spent.items()}, curve, {}, course=course,
+        run.stage, run.method, run.seed, setting, int(last["iteration"]), tokens, round(seconds, 2),
+        round(processor, 2), shares, curve, {}, course=course,
         teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)),
     )  # fmt: skip
 
@@ -234,37 +229,41 @@ def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Rec
 def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
     """Run what is not finished yet, and write `<out>/<name>.json`, also when interrupted."""
     folder, path = out / plan.config.name, out / f"{plan.config.name}.json"
-    before = records.load(path) if path.is_file() else None
-    if before is not None and (differing := _differences(before, plan)):
-        raise OtherConfigurationError(
-            f"{path} holds a study with another configuration, which this one would replace: {differing}\n"
-            "Give another folder with --out, repeat the old options to continue it, or delete the file."
-        )
+    if path.is_file():
+        check_same(path, records.load(path).config, plan.config)
+    return plan.study.play(plan.config, folder, console, processes)
 
-    def finished(job: Job) -> bool:
-        return record_path(folder, job).is_file()
 
-    with claimed(folder, plan.config):
-        if plan.source is not None:
-            plan.source.note(folder)
-        if before is not None:
-            _unpack(before, plan, folder)
-        jobs = plan.jobs()
-        # A clone is needed as long as a run begins with it, though its record may be there.
-        begun = {job.seed for job in jobs if not finished(job)}
-        for job in jobs:
-            if job.kind == CLONE and job.seed in begun and not (folder / job.name / "model").exists():
-                record_path(folder, job).unlink(missing_ok=True)
-        try:
-            work = functools.partial(run_one, plan, folder)
-            work_off(
-                jobs, work, finished, needs=plan.needed, folder=folder, what="run", processes=processes, console=console
-            )
-        finally:
-            if any(map(finished, jobs)):
-                with contextlib.suppress(OSError):
-                    records.save(gather(plan, folder), path)
-        return records.load(path)
+@contextlib.contextmanager
+def _prepare(plan: Plan, config: StudyConfig, folder: Path, tell: Tell) -> Iterator[None]:
+    """Take over the records of a study that began elsewhere, and write those that there are also when interrupted."""
+    study, path = plan.study, folder.parent / f"{config.name}.json"
+    if path.is_file():
+        _unpack(records.load(path), study, folder)
+    # A clone is needed as long as a run begins with it, though its record may be there.
+    begun = {run.seed for name, run in plan.runs.items() if not study.path(folder, name).is_file()}
+    for name, run in plan.runs.items():
+        if run.stage == CLONE and run.seed in begun and not (folder / name / "model").exists():
+            study.path(folder, name).unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if any(study.path(folder, name).is_file() for name in plan.runs):
+                study.save(study.found(config, [], folder), path)
+        raise
+    finally:
+        _clear(plan, folder)
+
+
+def _unpack(found: Trainings, study: Study[StudyConfig, Record, Trainings], folder: Path) -> None:
+    """Take over the records of a study as finished runs, except those with another setting than the chosen one."""
+    for record in found.records:
+        run = Run(record.stage, record.method, record.seed, record.setting)
+        if record.stage == FINAL and record.setting == found.chosen(record.method):
+            run = run._replace(setting=None)  # another one is kept beside the run to come
+        if not study.path(folder, run.name).is_file():
+            study.keep(record, folder, run.name)
 
 
 def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float, console: Console) -> Trainings:
@@ -292,41 +291,18 @@ def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float
     return study
 
 
-def _differences(study: Trainings, plan: Plan) -> str:
-    """Return the settings in which a study differs from a plan; "": none."""
-    there, planned = encode(study.config), encode(plan.config)
-    names = [name for name in planned if name != "learning" and there[name] != planned[name]]
-    inside = [name for name in planned["learning"] if there["learning"][name] != planned["learning"][name]]
-    return ", ".join([*names, *inside])
-
-
-def _unpack(study: Trainings, plan: Plan, folder: Path) -> None:
-    """Take over the records of a study that began elsewhere as finished runs, except those with another setting."""
-    for record in study.records:
-        job = Job(record.stage, record.seed, record.method)
-        if record.stage == SEARCH and record.setting:
-            job = search_job(record.method, record.seed, record.setting)
-        elif record.stage == FINAL and record.setting and record.setting != study.chosen(record.method):
-            job = Job(FINAL, record.seed, f"{record.method} as {record.setting.label}")  # kept beside the run to come
-        path = record_path(folder, job)
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, path)
-
-
 def plan_study(
     row: EnvSettings, model: str, methods: Sequence[str], seeds: Sequence[int], *, tokens: int | None = None,
-    settings: int | None = None, points: int | None = None, search_seed: int = 100, search_runs: int = 1,
-    draw_seed: int = 0, quick: bool = False, beside: Sequence[str] = (), changes: Mapping[str, int] | None = None,
-    options: Mapping[str, Any] | None = None, contexts: Mapping[str, float] | None = None,
+    settings: int | None = None, points: int | None = None, quick: bool = False, beside: Sequence[str] = (),
+    changes: Mapping[str, int] | None = None, options: Mapping[str, Any] | None = None,
+    contexts: Mapping[str, float] | None = None, **search: int,
 ) -> Plan:  # fmt: skip
     """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
     `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the
-    environment, tasks are generated in any case. `contexts` are what the clones learn to read.
+    environment, tasks are generated in any case. `contexts` are what the clones learn to read. `search` are the fields
+    of `StudyConfig` about seeds.
     """
-    if settings != 0 and (both := sorted({*range(search_seed, search_seed + search_runs)} & {*seeds})):
-        raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")
     row = row if row.with_options is None else row.with_options(row, options or {})
     played = row.played_by(model)
     few: dict[str, int] = {"groups": 2, "group_size": 4, "clone_epochs": 1, "training_tasks": 64, "eval_tasks": 8,
@@ -343,12 +319,12 @@ def plan_study(
         token_budget=tokens or (_QUICK_BUDGET if quick else played.token_budget),
         points=points or (2 if quick else _POINTS),
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
-        search_seed=search_seed,
-        draw_seed=draw_seed,
-        search_runs=search_runs,
         search=row.search,
         rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
+        **search,
     )
+    if both := {*config.search_seeds} & {*seeds}:
+        raise typer.BadParameter(f"{min(both)} is a seed of the final runs too", param_hint="--search-seed")
     plan = Plan(config, list(methods), list(seeds), source)
     try:
         for method in plan.methods:
@@ -410,7 +386,7 @@ def head_to_head(
     with options.finished_runs_kept(quick):
         if rebuilt:
             options.nothing_trained(quick, methods, seeds, tokens, settings, beside, jobs, option, until)
-            studies = records.load_folders(rebuilt)
+            studies = records.load_folders(*rebuilt)
         else:
             plan = plan_study(
                 settings_of(known_env(env)), check_model(model),
@@ -423,8 +399,8 @@ def head_to_head(
             run = functools.partial(run_study, out=place, processes=options.processes(jobs, quick), console=console)
             studies = [run(plan) if until is None else run_until_settled(plan, run, hours, console)]
         for study in studies:
-            print_page(page(study), console)
+            show_page(page(study), None if pages or not study.methods else place / study.config.name, console)
             for words in study.left_out():
                 say(console, words, "yellow")
-        for path in write_reports(studies, place, pages):
+        for path in write_between_marks(studies, pages) if pages else ():
             say(console, f"written: {path}")

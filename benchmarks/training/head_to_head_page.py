@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,37 @@ from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled
-from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page, written_tables
+from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import REFERENCE, SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
-#: Columns of the dose of credit, see `baselines.runs.dose`.
-DOSE = ("effective steps", "optimiser steps", "sum of |A|", "credit 0 %", "decisions %")
 OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
-PARTS = (*STAGES, "scorer")
-COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *DOSE)
+
+
+def _in(column: str, name: str) -> Callable[[Record], float | None]:
+    return lambda run: getattr(run, column).get(name)
+
+
+#: Columns of costs: a run's number, None where it was not recorded, and what it is multiplied by.
+COSTS: dict[str, tuple[Callable[[Record], float | None], int]] = {
+    "iterations": (lambda run: run.iterations, 1),
+    "tokens": (lambda run: run.tokens, 1),
+    "processor s": (lambda run: run.processor_seconds, 1),
+    **{f"{part} %": (_in("shares", part), 100) for part in (*STAGES, "scorer")},
+    "effective steps": (_in("dose", "samples"), 1),
+    "optimiser steps": (_in("dose", "updates"), 1),
+    "sum of |A|": (_in("dose", "credit"), 1),
+    "credit 0 %": (_in("dose", "silent"), 100),
+    "decisions %": (_in("dose", "decisions"), 100),
+}
 COST_CAPTION = (
     "Means over seeds. Tokens: all reply tokens of a run's rollouts, including continuations and replaced groups; a "
     "run ends with the iteration that reaches the budget. Processor seconds: training, without cloning and validation. "
@@ -45,7 +59,7 @@ INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new 
 
 def by_success(study: Trainings) -> dict[str, list[Record]]:
     """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
-    finals = {method: study.of(method, FINAL) for method in study.methods}
+    finals = study.finals
     used = {record.seed for records in finals.values() for record in records}
     best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
     clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
@@ -81,33 +95,13 @@ def difference(records: Sequence[Record], others: Sequence[Record], mode: str) -
     return points(paired_difference(*zip(*one, strict=True))) if one else NONE
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def costs(study: Trainings) -> list[list[str]]:
-    """Return the cells of all methods, in the order of `COSTS`."""
-    lines = []
-    for method, records in list(by_success(study).items())[1:]:
-        shares = [
-            f"{100 * _mean([record.shares[part] for record in records]):.0f}" if part in records[0].shares else NONE
-            for part in PARTS
-        ]
-        spent = [
-            f"{_mean([getattr(record, name) for record in records]):,.0f}"
-            for name in ("iterations", "tokens", "processor_seconds")
-        ]
-        lines.append([method, *spent, *shares, *dose_cells([record.dose for record in records])])
-    return lines
-
-
-def dose_cells(doses: Sequence[dict[str, float]]) -> list[str]:
-    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run has no record."""
-    shown = []
-    for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
-        known = [dose[name] for dose in doses if name in dose]
-        shown.append(f"{scale * np.mean(known):,.0f}" if known and len(known) == len(doses) else NONE)
-    return shown
+def cost_cells(runs: Sequence[Record]) -> list[str]:
+    """Return the means of one method's runs, in the order of `COSTS`."""
+    cells = []
+    for value, scale in COSTS.values():
+        known = [number for run in runs if (number := value(run)) is not None]
+        cells.append(f"{scale * np.mean(known):,.0f}" if len(known) == len(runs) else NONE)
+    return cells
 
 
 def searched(study: Trainings) -> list[Sequence[Cell] | None]:
@@ -117,7 +111,7 @@ def searched(study: Trainings) -> list[Sequence[Cell] | None]:
         records = study.of(method, SEARCH)
         chosen = choose(records, study.config.judged_points)
         for setting, runs in by_setting(records):
-            won = [f"{100 * _mean([getattr(run.curve[-1], mode) for run in runs]):.1f}" for mode in MODES]
+            won = [f"{100 * np.mean([getattr(run.curve[-1], mode) for run in runs]):.1f}" for mode in MODES]
             rows.append((method, [method, setting.label, *won, "yes" if setting == chosen else ""]))
     return ruled(rows)
 
@@ -127,6 +121,7 @@ def page(study: Trainings) -> Page:
     config, learning = study.config, study.config.learning
     if learning.setup.clone_contexts:
         return informed.page(study)
+    costs = [[method, *cost_cells(runs)] for method, runs in by_success(study).items() if method != CLONE]
     found = [
         Table(
             f"{config.name}: {config.token_budget:,} reply tokens each", OUTCOMES, outcomes(study),
@@ -135,7 +130,7 @@ def page(study: Trainings) -> Page:
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
         Table("verdicts against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
-        Table("cost and dose", COSTS, costs(study), COST_CAPTION),
+        Table("cost and dose", ("method", *COSTS), costs, COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
         heads = ("method", "setting", "sampled %", "greedy %", "chosen")
@@ -148,19 +143,13 @@ def page(study: Trainings) -> Page:
     )  # fmt: skip
 
 
-def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
-    """Write a page of every study with final runs, `<out>/<name>/report.md` and `.html`, and return what was written.
+def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]:
+    """Write what studies with final runs found into a folder of Markdown pages, and return what was written.
 
-    With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one
-    of them instead, and pictures go to the folder images beside it.
+    A summary replaces the text between the marks of a study's name on one of the pages; pictures go to the folder
+    images beside the folder.
     """
     shown, written = [study for study in studies if study.methods], list[Path]()
-    if pages is None:
-        for study in shown:
-            (out / study.config.name).mkdir(parents=True, exist_ok=True)
-            written += write_page(page(study), out / study.config.name)
-        return written
-
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in shown:
         name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
@@ -234,18 +223,18 @@ def draw_curves(study: Trainings) -> Any:
 
     Lines are means over seeds of sampled (solid) and greedy play (dashed), with the band of `seed_band` for the first.
     """
-    methods = study.methods
-    columns = min(_WIDE, len(methods))
-    high = -(-len(methods) // columns)
+    finals = study.finals
+    columns = min(_WIDE, len(finals))
+    high = -(-len(finals) // columns)
     figure, grid = assemble.new_figure(
         2 * high, columns, (1.2 + 2.3 * columns, 0.8 + 4.2 * high), 100, sharey=True, sharex=False
     )
     tasks = study.config.learning.validation_tasks
     for half, axis in enumerate(("tokens", "seconds")):
-        lines = {method: _curve(study.of(method, FINAL), axis) for method in methods}
+        lines = {method: _curve(runs, axis) for method, runs in finals.items()}
         longest = max(x[-1] for x, _ in lines.values())
         block = grid[half * high : (half + 1) * high]
-        for panel, method in zip_longest(block.flat, methods):
+        for panel, method in zip_longest(block.flat, finals):
             if method is None:
                 panel.set_visible(False)
                 continue
@@ -256,7 +245,7 @@ def draw_curves(study: Trainings) -> Any:
             panel.tick_params(labelsize=7)
         for row in block:
             row[0].set_ylabel("validation success [%]", fontsize=8)
-    seeds = sorted({record.seed for method in methods for record in study.of(method, FINAL)})
+    seeds = sorted({record.seed for runs in finals.values() for record in runs})
     figure.suptitle(
         f"{assemble.label(study.config.name)}: seeds {', '.join(map(str, seeds))};\nsolid sampled, dashed greedy, "
         "grey the other methods' sampled play",
@@ -267,7 +256,7 @@ def draw_curves(study: Trainings) -> Any:
 
 def draw_method(study: Trainings, method: str) -> bytes:
     """Validation success of one method over reply tokens, before the others, as an SVG; lines as in `draw_curves`."""
-    lines = {name: _curve(study.of(name, FINAL), "tokens") for name in study.methods}
+    lines = {name: _curve(runs, "tokens") for name, runs in study.finals.items()}
     figure, grid = assemble.new_figure(1, 1, (5.6, 3.2), 100)
     panel = grid.flat[0]
     _draw(panel, lines, method, study.config.learning.validation_tasks)

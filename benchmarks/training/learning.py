@@ -13,10 +13,9 @@ can be computed again from the file alone.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -159,10 +158,8 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
     kind, seed = parts(config)[part]
     place = STUDY.path(folder, part).parent
     place.mkdir(parents=True, exist_ok=True)
-    if kind == REFERENCES:
-        return _references(config, progress)
-    if kind == CLONE:
-        return _clone(config, place, seed, progress)
+    if kind in (CLONE, REFERENCES):
+        return _clone(config, place, seed, progress) if kind == CLONE else _references(config, progress)
     return _method(config, folder, place, kind, seed, progress)
 
 
@@ -296,18 +293,6 @@ def _summary(config: Config, pieces: list[Piece], folder: Path) -> Mapping[str, 
     return {name: [each for piece in pieces for each in getattr(piece, name)] for name in names} | {
         "data": noted(folder)
     }
-
-
-def on(source: DataSource | None) -> Study[Config, Piece, Results]:
-    """Return the study on some data, which are noted in its folder."""
-
-    @contextlib.contextmanager
-    def prepare(config: Config, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
-        if source is not None:
-            source.note(folder)
-        yield
-
-    return dataclasses.replace(STUDY, prepare=prepare)
 
 
 STUDY: Study[Config, Piece, Results] = Study(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,26 +71,23 @@ def caption(results: Results) -> str:
 
 def kind_tables(results: Results) -> list[Table]:
     """One table per split that was played kind by kind; heads say how many tasks there are of each kind."""
-    sums: dict[str, dict[str, dict[str, list[int]]]] = {}
+    sums: dict[str, dict[str, tuple[Counter[str], Counter[str]]]] = {}
     for each in results.kinds:
-        by_kind = sums.setdefault(each.split, {}).setdefault(f"{each.policy}, {each.mode}", {})
-        for kind, played in each.played.items():
-            won, before = by_kind.get(kind, [0, 0])
-            by_kind[kind] = [won + each.won[kind], before + played]
+        rows = sums.setdefault(each.split, {})
+        won, played = rows.setdefault(f"{each.policy}, {each.mode}", (Counter(), Counter()))
+        won.update(each.won)
+        played.update(each.played)
     present = {kind for each in results.kinds for kind in each.played}
     names = {kind: name for kind, name in settings_of(results.config.env).kind_names.items() if kind in present}
     found = []
     for split, rows in sums.items():
-        # The first policy has played as many as any other.
-        first = next(iter(rows.values()))
-        heads = ["success %", *(f"{name} ({first.get(kind, [0, 0])[1]})" for kind, name in names.items())]
-        whole = sum(played for _, played in first.values())
+        _, first = next(iter(rows.values()))  # it has played as many as any other policy
+        heads = ["success %", *(f"{name} ({first[kind]})" for kind, name in names.items()), f"All ({first.total()})"]
         lines = []
-        for label, by_kind in rows.items():
-            counts = [by_kind.get(kind, [0, 0]) for kind in names]
-            counts.append([sum(won) for won in zip(*by_kind.values(), strict=True)])
-            lines.append([label, *(f"{100 * won / played:.1f}" if played else NONE for won, played in counts)])
-        found.append(Table(f"{split}: success per kind of task", [*heads, f"All ({whole})"], lines))
+        for label, (won, played) in rows.items():
+            counts = [*((won[kind], played[kind]) for kind in names), (won.total(), played.total())]
+            lines.append([label, *(f"{100 * some / every:.1f}" if every else NONE for some, every in counts)])
+        found.append(Table(f"{split}: success per kind of task", heads, lines))
     return found
 
 
@@ -172,12 +170,11 @@ def page(results: Results) -> Page:
         "train s",
     ]  # fmt: skip
     shown = [cells(results, policy) for policy in (RANDOM, EXPERT, CLONE, *config.methods)]
-    smoke = ""
-    if config.steps <= settings_of(config.env).played_by(config.model).quick.steps:
-        smoke = (
-            f"A smoke test: {config.steps} iterations show that everything works. They do not show which method is "
-            "better, nor whether training improves on the clone. For a result leave out --quick and --steps."
-        )
+    short = config.steps <= settings_of(config.env).played_by(config.model).quick.steps
+    smoke = (
+        f"A smoke test: {config.steps} iterations of {config.groups * config.group_size} episodes show that everything "
+        "works, not which method is better. For a result leave out --quick and --steps."
+    )
     differing = Table(
         "Settings", ["setting", "here", "default"], settings,
         "Differences from the defaults of TrainerConfig, without a method's own settings, see baselines.recipes.",
@@ -208,7 +205,7 @@ def page(results: Results) -> Page:
             {"band": band_words(results), "gamma": f"{results.graphs[0].gamma:g}" if results.graphs else NONE},
             charts=True,
         ),
-        notice=smoke,
+        notice=smoke if short else "",
         warnings=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
     )  # fmt: skip
 

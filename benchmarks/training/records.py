@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,9 @@ from baselines.recipes.definition import Recipe
 from baselines.runs.config import Config
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
+from benchmarks.console import arguments
 from benchmarks.json_files import ResultsError
-from benchmarks.machine import Machine
+from benchmarks.study import Found
 from wrappers.credit.method import methods
 
 VERSION = 1
@@ -70,49 +72,38 @@ class Setting:
         >>> Setting.stated("grpo loss.old_logprobs=recompute memory.microbatch_tokens=700").training
         {'loss.old_logprobs': 'recompute', 'memory.microbatch_tokens': 700}
         """
-        name, *words = label.split(" ")
-        training: dict[str, float | int | str] = {}
-        for word in words:
-            field, _, value = word.partition("=")
-            (full,) = by_name({field: 0})
-            try:
-                training[field] = int(value) if value.isdigit() else float(value)
-            except ValueError:
-                if not isinstance(_DEFAULTS.get(full), str):
-                    raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
-                training[field] = value
+        method, *words = label.split(" ")
+        training = arguments(words, "--methods")
+        for name, value in training.items():
+            (full,) = by_name({name: 0})
             if full not in NAMES:
-                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
-        return cls(recipe(name).name, training)
+                raise ValueError(f"{label!r}: {name!r} is no number of TrainerConfig; {suggest(name, NAMES)}")
+            if not isinstance(value, int | float) and not isinstance(_DEFAULTS[full], str):
+                raise ValueError(f"{label!r}: expected name=number behind the recipe, got {name}={value}")
+        return cls(recipe(method).name, training)
 
 
-def space_of(method: str) -> dict[str, Sequence[Any]]:
-    """Return what is searched for a method besides the learning rate, without what its name says already.
+def space_of(method: str, rate: float = 1.0, search: Search = "space") -> dict[str, Sequence[Any]]:
+    """Return what is searched for a method, without what its name says already, and the multiples of a learning rate.
 
     >>> space_of("gigpo:gamma=0.9")
-    {}
-    >>> space_of("grpo:std=none")
-    {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
-    """
-    name, *given = method.split(":")
-    taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
-    return {option: values for option, values in SPACE.get(name, {}).items() if option not in taken}
-
-
-def size_of(method: str, search: Search = "space") -> int:
-    """Return how many settings a method has.
-
+    {'learning_rate': [0.5, 1.0, 2.0]}
+    >>> space_of("grpo:std=none", 0.5)
+    {'learning_rate': [0.25, 0.5, 1.0], 'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     >>> size_of("grpo"), size_of("grpo", "rates"), size_of("grpo:resample_rounds=0", "rates")
     (24, 6, 3)
     """
-    return math.prod(map(len, _dimensions(method, 1.0, search).values()))
+    name, *given = method.split(":")
+    taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
+    space = SPACE.get(name, {})
+    wanted = ({*space} if search == "space" else {"rollout.resample_rounds"}) - {*taken}
+    own = {option: values for option, values in space.items() if option in wanted}
+    return {"learning_rate": [rate * factor for factor in RATES], **own}
 
 
-def _dimensions(method: str, rate: float, search: Search) -> dict[str, Sequence[Any]]:
-    space = space_of(method)
-    if search == "rates":
-        space = {name: values for name, values in space.items() if name == "rollout.resample_rounds"}
-    return {"learning_rate": [rate * factor for factor in RATES], **space}
+def size_of(method: str, search: Search = "space") -> int:
+    """Return how many settings a method has."""
+    return math.prod(map(len, space_of(method, search=search).values()))
 
 
 def draw(method: str, count: int, rate: float, seed: int, search: Search = "space") -> list[Setting]:
@@ -124,13 +115,12 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
     """
-    dimensions = _dimensions(method, rate, search)
-    size = math.prod(map(len, dimensions.values()))
+    space, size = space_of(method, rate, search), size_of(method, search)
     if count > size:
         raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
     generator = np.random.default_rng([seed, *method.encode()])
     for _ in range(_DRAWS):
-        columns = {name: _column(values, count, generator) for name, values in dimensions.items()}
+        columns = {name: _column(values, count, generator) for name, values in space.items()}
         found = [_setting(method, {name: column[i] for name, column in columns.items()}) for i in range(count)]
         if len({setting.label for setting in found}) == count:
             return sorted(found, key=lambda setting: (setting.training["learning_rate"], setting.label))
@@ -160,8 +150,8 @@ class StudyConfig:
     token_budget: int
     points: int
     settings: int
-    search_seed: int
-    draw_seed: int
+    search_seed: int = 100
+    draw_seed: int = 0
     search_runs: int = 1
     search: Search = "space"
     rules: int = 1
@@ -169,19 +159,20 @@ class StudyConfig:
     @property
     def name(self) -> str:
         """Environment, model where that is not the tiny one, and whether the data are those of others."""
-        return self.generated + ("" if self.learning.data is None else "-official")
+        row = settings_of(self.learning.env, self.learning.setup.options)
+        model, setup = Path(self.learning.model).name, self.learning.setup
+        kinds = (model, model != TINY), ("privileged", setup.clone_contexts), ("official", self.learning.data)
+        return "-".join([row.name, *(kind for kind, there in kinds if there)])
+
+    @property
+    def search_seeds(self) -> list[int]:
+        """Training seeds of the search; none where nothing is searched."""
+        return list(range(self.search_seed, self.search_seed + self.search_runs)) if self.settings else []
 
     @property
     def judged_points(self) -> int:
         """Last validations that a setting is chosen by: a third of them, and where it was tried once the last one."""
         return 1 if self.search_runs == 1 else max(1, (self.points + 1) // 3)
-
-    @property
-    def generated(self) -> str:
-        row = settings_of(self.learning.env, self.learning.setup.options)
-        model = Path(self.learning.model).name
-        name = row.name if model == TINY else f"{row.name}-{model}"
-        return name + ("-privileged" if self.learning.setup.clone_contexts else "")
 
 
 @dataclass(frozen=True)
@@ -234,19 +225,22 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Trainings:
+class Trainings(Found):
     """The whole file."""
 
-    version: int
-    machine: Machine
     config: StudyConfig
     records: list[Record]
 
     @property
+    def finals(self) -> dict[str, list[Record]]:
+        """The final runs that count by method, the reference first, others in the order of their first record."""
+        names = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
+        ordered = sorted(names, key=lambda method: method != REFERENCE)
+        return {method: runs for method in ordered if (runs := self.of(method, FINAL))}
+
+    @property
     def methods(self) -> list[str]:
-        """Methods with a final run that counts, the reference first, others in the order of their first record."""
-        found = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
-        return sorted(filter(lambda method: self.of(method, FINAL), found), key=lambda method: method != REFERENCE)
+        return list(self.finals)
 
     def of(self, method: str, stage: str) -> list[Record]:
         """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
@@ -266,13 +260,11 @@ class Trainings:
     def left_out(self) -> list[str]:
         """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
         said = []
-        for record in self.records:
-            if record.stage == FINAL and record.setting != (chosen := self.chosen(record.method)):
+        for run in (record for record in self.records if record.stage == FINAL):
+            if run.setting != (chosen := self.chosen(run.method)):
                 why = "nothing was searched" if chosen is None else f"{chosen.label!r} was chosen"
-                with_setting = record.setting.label if record.setting else "no setting"
-                said.append(
-                    f"left out: {record.method} with seed {record.seed}, trained with {with_setting!r}, while {why}"
-                )
+                label = run.setting.label if run.setting else "no setting"
+                said.append(f"left out: {run.method} with seed {run.seed}, trained with {label!r}, while {why}")
         return said
 
 
@@ -301,10 +293,8 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
 
 def check(study: Trainings) -> None:
     """Check what types cannot say."""
-    labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise ResultsError(f"records: a run stands there twice: {twice}")
+    if twice := [key for key, count in Counter(map(_key, study.records)).items() if count > 1]:
+        raise ResultsError(f"records: a run stands there twice: {twice[0]}")
     tasks = study.config.learning.eval_tasks
     clones = {record.seed for record in study.records if record.stage == CLONE}
     for record in study.records:
@@ -352,18 +342,13 @@ def save(study: Trainings, path: Path) -> None:
     json_files.write_json(study, path)
 
 
-def load_folder(folder: Path) -> list[Trainings]:
-    """Read every study of a folder, `<folder>/*.json`, by name."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
-    return [load(path) for path in paths]
-
-
-def load_folders(folders: Iterable[Path]) -> list[Trainings]:
-    """Read every study of some folders; those of one name are put together."""
+def load_folders(*folders: Path) -> list[Trainings]:
+    """Read every study of some folders, `<folder>/*.json`, by name; those of one name are put together."""
     found: dict[str, Trainings] = {}
-    for study in (study for folder in folders for study in load_folder(folder)):
-        name = study.config.name
-        found[name] = merge(found[name], study) if name in found else study
+    for folder in folders:
+        if not (paths := sorted(folder.glob("*.json"))):
+            raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
+        for study in map(load, paths):
+            name = study.config.name
+            found[name] = merge(found[name], study) if name in found else study
     return list(found.values())

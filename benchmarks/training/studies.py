@@ -20,16 +20,17 @@ from rich.console import Console
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
-from benchmarks import json_files
-from benchmarks.console import NONE, say
+from benchmarks import json_files, options
+from benchmarks.console import NONE
+from benchmarks.options import WHERE, of
 from benchmarks.report.markdown import filled
-from benchmarks.report.page import Figure, Page, Table, print_page, put, write_page
+from benchmarks.report.page import Figure, Page, Table, put
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
-from benchmarks.training import options, records
+from benchmarks.study import show_page
+from benchmarks.training import records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, difference, success
-from benchmarks.training.options import WHERE, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
@@ -92,13 +93,14 @@ class PaperStudy:
                     done = run_study(plan, place / _RUNS, processes=options.processes(jobs, quick), console=console)
                     found = Found(VERSION, self.name, [only(done, plan)])
                     json_files.write_json(found, place / f"{self.name}.json")
-                trained = found.trained[0]
+                trained, picture = found.trained[0], f"study_{self.name.replace('-', '_')}.png"
                 drawn = Figure(f"{self.name}.png", self.question, lambda: draw([panel(self, trained)]))
                 shown = Page(self.question, self.question, [table(self, trained)], figures=[drawn])
-                print_page(shown, console)
-                (place / self.name).mkdir(parents=True, exist_ok=True)
-                for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
-                    say(console, f"written: {path}")
+                written: list[Path] = []
+                if page:
+                    text = figure(self, found, f"images/{picture}")
+                    written = put(text, self.name, page, page.parent / "images", {picture: drawn.draw()})
+                show_page(shown, place / self.name, console, *written)
 
         command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
         return command
@@ -171,19 +173,7 @@ class Found:
 
 def load(path: Path) -> Found:
     """Read and check."""
-
-    def check(found: Found) -> None:
-        for trained in found.trained:
-            records.check(trained)
-
-    return json_files.load(Found, path, version=VERSION, check=check)
-
-
-def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
-    """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
-    picture = f"study_{study.name.replace('-', '_')}.png"
-    text, drawn = figure(study, found, f"images/{picture}"), draw([panel(study, found.trained[0])])
-    return put(text, study.name, page, page.parent / "images", {picture: drawn})
+    return json_files.load(Found, path, version=VERSION, check=lambda found: records.check(found.trained[0]))
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:

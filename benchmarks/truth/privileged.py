@@ -26,6 +26,7 @@ from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, Privi
 from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, option
 from benchmarks.json_files import ResultsError, check_known
+from benchmarks.options import check_model
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
@@ -33,7 +34,6 @@ from benchmarks.statistics import Interval, bootstrap_weights, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned_for
-from benchmarks.training.options import check_model
 from benchmarks.training.run import job_of, learned
 from benchmarks.truth.episodes import tasks_of
 from benchmarks.truth.measures import decimals, estimate, intervals, samples

@@ -20,10 +20,10 @@ from agentgym.outside.files import OtherConfigurationError  # noqa: E402
 from agentgym.outside.text import DataError  # noqa: E402
 from baselines.environments.registry import settings_of  # noqa: E402
 from benchmarks.json_files import ResultsError  # noqa: E402
+from benchmarks.options import method_names  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS  # noqa: E402
 from benchmarks.training.head_to_head import plan_study  # noqa: E402
-from benchmarks.training.options import method_names  # noqa: E402
 from tests.benchmarks.command import run  # noqa: E402
 from tests.cases import cases  # noqa: E402
 
@@ -151,7 +151,7 @@ def test_the_same_command_again_runs_nothing_twice(finished_run, small_options, 
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
     words = run(*small_options, "--out", str(folder))
     assert "7 of 7 runs are finished" in words
-    assert "2 iterations of 16 episodes are a smoke test" in words
+    assert "A smoke test: 2 iterations of 16 episodes" in words
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
 
 

@@ -64,7 +64,7 @@ def with_untrained_weights(folder):
     (with_a_rising_loss, r"the loss did not fall: \[1.0, 1.5\]"),
     (with_untrained_weights, "rewardflow-seed0: the weights are those of the clone"),
     (lambda folder: (folder / "curves.png").write_bytes(b"\x89PNG"), "expected a picture"),
-    (lambda folder: (folder / "report.html").write_text("<html>", "utf-8"), "expected the page with its data"),
+    (lambda folder: (folder / "report.html").write_text("<html>", "utf-8"), "expected the page of results.json"),
     (lambda folder: [path.unlink() for path in (folder / "grpo-seed1").glob("*/state.json")], "no checkpoint"),
     (lambda folder: (folder / "grpo-seed1" / "log.jsonl").unlink(), "the log of training is missing"),
     (lambda folder: (folder / "grpo-seed1" / "log.jsonl").write_text("{", "utf-8"), "log.jsonl, line 1: not JSON"),

@@ -17,7 +17,7 @@ from benchmarks.report.assemble import write_picture
 from benchmarks.statistics import paired_t
 from benchmarks.training import evidence
 from benchmarks.training.head_to_head import plan_study, run_until_settled
-from benchmarks.training.head_to_head_page import dose_cells
+from benchmarks.training.head_to_head_page import cost_cells
 from benchmarks.training.records import Point, Record, Setting, Trainings
 from policies.scripted import RandomPolicy
 
@@ -45,7 +45,7 @@ def study(seeds, gap=32):
         ]  # fmt: skip
     chosen = [dataclasses.replace(record(method, 100, 0, 0.1, 0.5), stage="search", test={}) for method in PLAN.methods]
     config = dataclasses.replace(PLAN.config, settings=1)
-    return Trainings(1, describe_machine(), config, [*chosen, *records])
+    return Trainings(config, [*chosen, *records], version=1, machine=describe_machine())
 
 
 def one_sided(seeds):
@@ -117,8 +117,11 @@ def test_the_dose_of_a_run_by_hand(tmp_path):
     counted(trainer, table, {"iteration": 2, "updates": 1.0})  # after Ctrl-C, played again
     counted(trainer, table, {"iteration": 3, "updates": 5.0})  # past the end
     assert counted.sums(2) == {"samples": 3.0, "updates": 3.0, "credit": 4.0, "silent": 0.5}
-    assert dose_cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
-    assert dose_cells([{}]) == ["-"] * 5  # a record from before
+    before = record("grpo", 0, 64, 0.0, 0.5)
+    doses = [{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]
+    runs = [dataclasses.replace(before, dose=dose, shares={"update": 0.25}) for dose in doses]
+    assert cost_cells(runs)[6:] == ["25", "-", "1,100", "-", "-", "-", "-"]
+    assert cost_cells([before]) == ["1", "100", "3,600", *["-"] * 10]  # without shares and dose
 
 
 def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_not_known():
@@ -152,7 +155,7 @@ def test_success_by_faults_counts_the_tasks_of_all_splits():
     test, hard = (dict.fromkeys(("greedy", "sampled"), won) for won in ("1110", "0000"))
     clone = dataclasses.replace(clone, test=hard, beside={"test_hard": hard})
     grpo = dataclasses.replace(grpo, setting=Setting.stated("grpo"), test=test, beside={"test_hard": hard})
-    made = Trainings(1, describe_machine(), plan.config, [clone, grpo])
+    made = Trainings(plan.config, [clone, grpo], version=1, machine=describe_machine())
     assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
     heads, _, first, second = evidence.by_faults(made).splitlines()[-4:]
     assert heads.startswith("| method | 1 (4 tasks) | ")

@@ -23,19 +23,18 @@ import typer
 from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
 from benchmarks.json_files import ResultsError
+from benchmarks.options import check_names, named_methods
 from benchmarks.report.markdown import replaced
+from benchmarks.study import part_name
 from benchmarks.training.head_to_head import (
     METHODS,
+    Run,
     _unpack,
-    gather,
     head_to_head,
     plan_study,
-    record_path,
     run_one,
-    search_job,
 )
 from benchmarks.training.head_to_head_page import section
-from benchmarks.training.options import check_names, named_methods
 from benchmarks.training.records import (
     RATES,
     SPACE,
@@ -46,7 +45,7 @@ from benchmarks.training.records import (
     choose,
     draw,
     load,
-    load_folder,
+    load_folders,
     merge,
     save,
 )
@@ -106,6 +105,25 @@ def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
     result = run("--quick", "--tokens", 700, "--out", folder, status=2)
     assert "another configuration" in result
+
+
+def test_an_interrupted_study_writes_what_is_finished_and_keeps_the_run_that_was_stopped(study, tmp_path, monkeypatch):
+    clone, trained, begun = study.records[0], study.records[1], []
+
+    def train(config, run, setting, folder, progress):
+        (folder / part_name(run.name)).mkdir()
+        begun.append(run)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return dataclasses.replace(trained, setting=setting)
+
+    monkeypatch.setattr("benchmarks.training.head_to_head._clone", lambda *given: clone)
+    monkeypatch.setattr("benchmarks.training.head_to_head._train", train)
+    assert "the same command continues" in run("--quick", "--jobs", 1, "--out", tmp_path, status=130)
+    first, second = begun
+    assert load(tmp_path / "sokoban.json").records == [clone, dataclasses.replace(trained, setting=first.setting)]
+    folders = {path.name for path in (tmp_path / "sokoban").iterdir() if path.is_dir()}
+    assert folders == {"records", part_name(second.name)}
 
 
 def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
@@ -184,7 +202,7 @@ def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path)
 
 
 def test_a_tie_falls_alike_whatever_the_order_of_the_records():
-    (study,) = [each for each in load_folder(RESULTS / "head-to-head") if each.config.name == "sokoban"]
+    (study,) = [each for each in load_folders(RESULTS / "head-to-head") if each.config.name == "sokoban"]
     searched = study.of("hgpo", "search")
     best = max(record.validated() for record in searched)
     tied = [record.setting.label for record in searched if record.validated() == best]
@@ -210,8 +228,8 @@ def test_further_seeds_go_on_with_published_records(tmp_path):
     # of two settings of HGPO that validate alike the one that was not chosen comes first.
     path = RESULTS / "head-to-head" / "sokoban.json"
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0, 1], options={})
-    _unpack(load(path), plan, tmp_path)
-    found = gather(plan, tmp_path)
+    _unpack(load(path), plan.study, tmp_path)
+    found = plan.study.found(plan.config, [], tmp_path)
     assert next(record.setting.label for record in found.of("hgpo", "search")) == "hgpo:gamma=0.9 learning_rate=0.0008"
     assert found.left_out() == []
     assert sorted(map(repr, found.records)) == sorted(map(repr, load(path).records))
@@ -223,17 +241,19 @@ def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(stu
     alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "gigpo"], [0], quick=True, options={})
     assert plan.config == study.config
-    _unpack(alone, plan, tmp_path)
-    (left,) = [job for job in plan.jobs() if not record_path(tmp_path, job).is_file()]
-    assert (left.kind, left.method, left.seed) == ("final", "gigpo", 0)
-    assert sorted(map(repr, gather(plan, tmp_path).records)) == sorted(map(repr, alone.records))
+    _unpack(alone, plan.study, tmp_path)
+    (left,) = [run for name, run in plan.runs.items() if not plan.study.path(tmp_path, name).is_file()]
+    assert left == ("final", "gigpo", 0, None)
+    assert sorted(map(repr, plan.gather(tmp_path))) == sorted(map(repr, alone.records))
 
 
 def test_a_file_of_another_study_is_not_replaced(study, tmp_path):
     path = tmp_path / "sokoban.json"
     save(study, path)
     content = path.read_bytes()
-    assert "would replace: token_budget" in run("--quick", "--tokens", 700, "--out", tmp_path, status=2)
+    assert "holds a benchmark with another configuration: token_budget: there 600, here 700" in run(
+        "--quick", "--tokens", 700, "--out", tmp_path, status=2
+    )
     assert path.read_bytes() == content
 
 
@@ -251,11 +271,11 @@ def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
 
 def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
-    assert pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path))).args == (plan, tmp_path)
-    jobs = plan.jobs()
-    assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
-    for place, job in enumerate(jobs):
-        assert set(plan.needed(job)) <= set(jobs[:place])
+    assert pickle.loads(pickle.dumps(functools.partial(run_one, plan))).args == (plan,)
+    names = list(plan.runs)
+    assert len({plan.study.path(tmp_path, name) for name in names}) == len(names) == 3 + 2 * 2 + 2 * 2
+    for place, name in enumerate(names):
+        assert set(plan.needs(name)) <= set(names[:place])
 
 
 def test_settings_are_drawn_from_the_space() -> None:
@@ -265,12 +285,12 @@ def test_settings_are_drawn_from_the_space() -> None:
     assert len({setting.training["learning_rate"] for setting in settings}) == 3
     assert set(SPACE) <= set(RECIPES)
     assert "grpo" in named_methods(METHODS)
-    jobs = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3).jobs()
-    assert len({job.name for job in jobs}) == len(jobs) == 2 + 2 * 3 + 2
+    plan = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3)
+    assert len({plan.study.path(Path(), name) for name in plan.runs}) == 2 + 2 * 3 + 2
     # GiGPO's gammas are .9 and .95, so that its search may come to a setting of the other one.
     shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
     assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
-    assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
+    assert Run("search", "gigpo", 100, shared).name != Run("search", "gigpo:gamma=0.9", 100, shared).name
 
 
 def test_more_settings_than_there_are_is_refused(tmp_path):
@@ -279,7 +299,7 @@ def test_more_settings_than_there_are_is_refused(tmp_path):
 
 
 def test_the_pages_hold_what_their_records_say():
-    studies = load_folder(RESULTS / "head-to-head")
+    studies = load_folders(RESULTS / "head-to-head")
     assert studies
     for study in studies:
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
@@ -326,8 +346,8 @@ def test_a_corridor_has_a_study_of_its_own_for_each_length():
     assert (plan.config.name, plan.config.token_budget) == ("corridor-n24", 6000)
     assert plan.config.learning.setup.options == {"length": 24}
     assert len(plan.settings("grpo")) == 6  # three learning rates, with and without dynamic sampling
-    assert (len(plan.settings("oracle")), len(plan.search_jobs("oracle"))) == (3, 6)
-    assert plan.needed(plan.search_jobs("oracle")[1])[0] in plan.jobs()
+    assert (len(plan.settings("oracle")), len(plan.searched("oracle"))) == (3, 6)
+    assert plan.needs(plan.searched("oracle")[1]) == ["clone-seed101"]
 
 
 def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):

@@ -20,11 +20,11 @@ from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
 from baselines.runs.stack import imitation_setting, new_policy
 from benchmarks.json_files import ResultsError, claimed, encode
+from benchmarks.options import named_methods
 from benchmarks.processes import JobFailedError
 from benchmarks.training import showcase
 from benchmarks.training.command import _check_envs
 from benchmarks.training.learning import RESULTS, STUDY, needs, parts
-from benchmarks.training.options import named_methods
 from benchmarks.training.showcase import trained_graph
 from policies.huggingface import HuggingFacePolicy
 from tests.cases import cases

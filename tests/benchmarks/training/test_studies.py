@@ -47,7 +47,7 @@ def _planned(name):
 def _hold(place, plan, records):
     place.mkdir(parents=True)
     machine = Machine("a processor", 1, 1.0, "a system", "3", {})
-    save(Trainings(1, machine, plan.config, records), place / f"{plan.config.name}.json")
+    save(Trainings(plan.config, records, version=1, machine=machine), place / f"{plan.config.name}.json")
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo
 def _trainings(records, *, beside=()):
     plan = plan_study(settings_of("sokoban"), "tiny", [], [0], settings=0, quick=True, beside=beside)
     config = dataclasses.replace(plan.config, learning=dataclasses.replace(plan.config.learning, eval_tasks=4))
-    return Trainings(1, Machine("a processor", 1, 1.0, "a system", "3", {}), config, records)
+    return Trainings(config, records, version=1, machine=Machine("a processor", 1, 1.0, "a system", "3", {}))
 
 
 def _record(method, greedy, sampled="1100", beside=None, shares=None):

@@ -16,7 +16,7 @@ from benchmarks.run import STUDIES
 from benchmarks.study import Study
 from benchmarks.training import informed
 from benchmarks.training.learning import cloned_for
-from benchmarks.training.records import Point, Record, Setting, load_folder
+from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.privileged import STUDY, configure, section
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
@@ -71,7 +71,7 @@ def test_the_pages_have_what_the_records_say() -> None:
     ranks = [STUDY.load(RESULTS / "privileged-ranks" / f"{name}.json") for name in RANKED]
     assert [each.config.name for each in ranks] == RANKED
     sections = {"privileged-ranks": section(ranks)}
-    for place, trained in enumerate(load_folder(RESULTS / "privileged")):
+    for place, trained in enumerate(load_folders(RESULTS / "privileged")):
         sections[trained.config.name] = informed.section(trained, caption=not place)  # said once
     shown = set()
     for page in (RESULTS / "horizon.md", RESULTS / "head-to-head-tables.md"):
@@ -87,7 +87,7 @@ def test_the_pages_have_what_the_records_say() -> None:
 
 
 def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
-    study = next(each for each in load_folder(RESULTS / "privileged") if each.config.name.startswith("corridor"))
+    study = next(each for each in load_folders(RESULTS / "privileged") if each.config.name.startswith("corridor"))
     labels = [informed.setting("sdpo", "expert", control) for control in ("right", "wrong")]
 
     def run(label: str, seed: int, success: float) -> Record:

@@ -1,4 +1,4 @@
-"""Options that the training commands share, and what is checked of them before anything is trained."""
+"""Options that commands share, and what is checked of them before anything runs."""
 
 from __future__ import annotations
 
@@ -144,27 +144,32 @@ def named_methods(values: str, *, imitation: bool = False) -> list[str]:
     return names
 
 
-def check_model(model: str, *, download: bool = False) -> str:
-    """Return a model's name or folder; typer.BadParameter where no policy can be made from it."""
+def check_model(model: str, env: str = "", *, download: bool = False) -> str:
+    """Return a model's name or folder.
+
+    typer.BadParameter: no policy can be made from it, or it reads texts alone where the environment shows pictures.
+    """
     from baselines.runs import stack
 
     with _refused("--model"):
-        return stack.check_model(model, download=download)
+        found = stack.check_model(model, download=download)
+        if env:
+            stack.check_sight(env, found, download=download)
+        return found
 
 
 def known_env(env: str, *, pictures: bool = False) -> str:
     """Return the id of an environment that policies can play, of texts or also pictures; else typer.BadParameter."""
     with _refused("--env"):
         found = known_env_of_all(env)
-        if pictures:
-            return found
-        from baselines.runs.stack import shows_text
+        if not pictures:
+            from baselines.runs.stack import shows_text
 
-        if shows_text(found):
-            return found
-        raise ValueError(
-            f"{found} shows pictures, which are for models that see: see the default benchmark, train and prompt"
-        )
+            if not shows_text(found):
+                raise ValueError(
+                    f"{found} shows pictures, which are for models that see: the default benchmark, train and prompt"
+                )
+        return found
 
 
 def check_infos(env: str, *needed: str, why: str) -> None:
@@ -185,14 +190,6 @@ def check_infos(env: str, *needed: str, why: str) -> None:
         raise typer.BadParameter(
             f"{env}: {why}, so the infos of an environment{made} must hold {' and '.join(missing)}", param_hint="--env"
         )
-
-
-def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Refuse a model that reads texts alone where pictures are shown, by typer.BadParameter."""
-    from baselines.runs import stack
-
-    with _refused("--model"):
-        stack.check_sight(env, model, download=download)
 
 
 @contextlib.contextmanager
