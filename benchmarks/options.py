@@ -86,7 +86,7 @@ def method_names() -> list[str]:
 
 
 def _named(call: str) -> str:
-    """Return its first argument, a word; else the argument `name`; else the function, which may be "module:function"."""
+    """Return the first argument, a word; else the argument `name`; else the function, or that of "module:function"."""
     word, named = re.match(r'\s*"(\w+)"', call), re.search(r'\bname="(\w+)"', call)
     function = re.match(r'\s*"?(?:[\w.]+:)?(\w+)', call)
     return str((word or named or function)[1])  # type: ignore[index]
