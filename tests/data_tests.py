@@ -34,21 +34,26 @@ def names_of(node: ast.stmt) -> set[str]:
     return {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
 
 
-def imports_of(node: ast.AST) -> dict[str, str]:
-    """Names that a statement and what is in it import, by what each stands for."""
+def imports_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Names that these nodes import, by what each stands for."""
     found = {}
-    for each in ast.walk(node):
+    for each in nodes:
         if isinstance(each, ast.ImportFrom):
             found |= {alias.asname or alias.name: f"{each.module}.{alias.name}" for alias in each.names}
     return found
 
 
-def uses_of(node: ast.AST) -> set[str]:
-    """Names that a statement uses: "name", "name.attribute", and its arguments, which may be fixtures."""
-    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    found |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-    attributes = (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
-    return found | {f"{each.value.id}.{each.attr}" for each in attributes if isinstance(each.value, ast.Name)}
+def uses_of(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that these nodes use: "name", "name.attribute", and arguments, which may be fixtures."""
+    found = set()
+    for each in nodes:
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.arg):
+            found.add(each.arg)
+        elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+            found.add(f"{each.value.id}.{each.attr}")
+    return found
 
 
 def readers(sources: Mapping[str, str]) -> set[Definition]:
@@ -57,14 +62,22 @@ def readers(sources: Mapping[str, str]) -> set[Definition]:
     found: set[Definition] = set()
     for module, source in sources.items():
         body = list(statements(ast.parse(source).body))
-        imported = {name: path for node in body for name, path in imports_of(node).items()}
-        always = {each for node in body for each in names_of(node) if each == "pytestmark" or _autouse(node)}
+        inside = [list(ast.walk(node)) for node in body]
+        imports = [imports_of(nodes) for nodes in inside]
+        imported = {name: path for each in imports for name, path in each.items()}
+        always = {
+            each
+            for node, nodes in zip(body, inside, strict=True)
+            for each in names_of(node)
+            if each == "pytestmark" or (isinstance(node, ast.FunctionDef) and _autouse(nodes))
+        }
         folders = module.split(".")[:-1]
         conftests = [".".join([*folders[:n], "conftest"]) for n in range(len(folders) + 1)]
-        for node in body:
-            known = imported | imports_of(node)
+        for node, nodes, own in zip(body, inside, imports, strict=True):
+            known = imported | own
+            reads = any(isinstance(each, ast.Constant) and each.value == VARIABLE for each in nodes)
             used: set[Definition] = {(module, name) for name in always}
-            for name in uses_of(node):
+            for name in uses_of(nodes):
                 first, _, attribute = name.partition(".")
                 path = known.get(first, f"{module}.{first}")
                 if attribute:
@@ -74,15 +87,15 @@ def readers(sources: Mapping[str, str]) -> set[Definition]:
                     used |= {(conftest, name) for conftest in conftests}
             for name in names_of(node):
                 uses.setdefault((module, name), set()).update(used)
-                if any(isinstance(each, ast.Constant) and each.value == VARIABLE for each in ast.walk(node)):
+                if reads:
                     found.add((module, name))
     while more := {each for each, used in uses.items() if each not in found and used & found}:
         found |= more
     return found
 
 
-def _autouse(node: ast.stmt) -> bool:
-    return any(isinstance(each, ast.keyword) and each.arg == "autouse" for each in ast.walk(node))
+def _autouse(nodes: Iterable[ast.AST]) -> bool:
+    return any(isinstance(each, ast.keyword) and each.arg == "autouse" for each in nodes)
 
 
 @cache

@@ -1,12 +1,18 @@
 """A learning problem of a second: the corridor, and a language model of some thousand parameters."""
 
-from collections.abc import Mapping
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from baselines.config import Checkpoints, Optimiser, TrainerConfig, Validation
+from baselines.recipes import RECIPES
+from baselines.records.metrics import Row
+from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 from tests.corridor import CorridorVectorEnv
@@ -26,8 +32,8 @@ CONFIG = TrainerConfig(
 )
 
 
-def corridor(places: int = 12) -> VectorPromptWindow:
-    envs = CorridorVectorEnv(places, max_episode_steps=6, autoreset_mode="Disabled")
+def corridor(places: int = 12, limit: int = 6) -> VectorPromptWindow:
+    envs = CorridorVectorEnv(places, max_episode_steps=limit, autoreset_mode="Disabled")
     return VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
 
 
@@ -64,3 +70,48 @@ def _babbling(seed: int) -> dict[str, Any]:
         (-policy.score(prompts, replies, temperature=1.0).logprobs.mean()).backward()
         optimizer.step()
     return policy.model.state_dict()
+
+
+def trainer(policy: HuggingFacePolicy | None = None, envs: Any = None, **changes: Any) -> Trainer:
+    names = ("folder", "resume", "tensorboard", "validation_tasks", "scorer")
+    arguments: dict[str, Any] = {name: changes.pop(name) for name in names if name in changes}
+    credit = changes.pop("credit", RECIPES["rewardflow"])
+    config = dataclasses.replace(CONFIG, **changes)
+    return Trainer(policy or babbling_policy(), envs or corridor(), credit, TASKS, config, **arguments)
+
+
+def digest(policy: HuggingFacePolicy) -> str:
+    found = hashlib.sha256()
+    for value in policy.model.state_dict().values():
+        found.update(value.numpy().tobytes())
+    return found.hexdigest()
+
+
+def repeatable(rows: list[Row]) -> list[Row]:
+    """Return rows without keys that depend on clock or memory readings; all other values repeat exactly."""
+    measured = ("seconds", "share", "memory")
+    return [{k: v for k, v in row.items() if not (k.startswith(measured) or k.endswith("per_second"))} for row in rows]
+
+
+def goes_on_exactly(
+    folder: Path, stop: int, lanes: Any = lambda: None, stopped: Callable[[Path], None] = lambda parts: None,
+    **changes: Any,
+) -> list[Row]:  # fmt: skip
+    """Check that a run that is stopped after an iteration and resumed equals one that was not; returns its rows.
+
+    Args:
+        folder: of both runs.
+        stop: the last iteration before the stop.
+        lanes: makes the environments.
+        stopped: looks at the folder of the stopped run before it goes on.
+        **changes: of `trainer`.
+    """
+    straight, resumed, parts = babbling_policy(), babbling_policy(), folder / f"stopped at {stop}"
+    expected = trainer(straight, lanes(), folder=folder / f"straight {stop}", **changes).run()
+    rows = trainer(envs=lanes(), folder=parts, **changes).run(lambda run, table, row: row["iteration"] < stop)
+    assert repeatable(rows) == repeatable(expected[: stop + 1])
+    stopped(parts)
+    rows = trainer(resumed, lanes(), folder=parts, resume=True, **changes).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(rows) == repeatable(expected)
+    return rows

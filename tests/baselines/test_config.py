@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from baselines.config import NAMES, Distillation, Loss, Memory, Schedule, Traine
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
 from tests.cases import cases
+from tests.refusals import refuses
 from wrappers.prompt import PromptStyle
 
 
@@ -33,11 +35,41 @@ def test_a_field_that_does_not_exist_is_named_with_the_one_meant(config: Any, gi
     "name, value, expected",
     ("TrainerConfig.learning_rate", "3", "a number"), ("TrainerConfig.groups", 3.5, "an integer"),
     ("TrainerConfig.groups", True, "an integer"), ("Memory.microbatch_rows", "8", "an integer or None"),
-    ("Loss.keep_zero", 1, "True or False"), ("Loss.kl", None, "a number"), ("TrainerConfig.loss", 3, "a Loss"),
+    ("Loss.keep_zero", 1, "True or False"), ("Memory.activation_checkpointing", "yes", "True or False or None"),
+    ("Loss.kl", None, "a number"), ("TrainerConfig.loss", 3, "a Loss"),
 )  # fmt: skip
 def test_a_field_of_another_type_is_named(name: str, value: object, expected: str) -> None:
     with pytest.raises(TypeError, match=f"{name} must be {expected}, got {value!r}"):
         TrainerConfig(**{name.removeprefix("TrainerConfig.").lower(): value})  # type: ignore[arg-type]
+
+
+@cases(
+    "changes, words",
+    ({"temperature": 0.0}, "temperature must be above 0"),
+    ({"groups": 0}, "groups must be at least 1, got 0"),
+    ({"rollout.resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
+    ({"schedule.shape": "cosine"}, "Schedule.shape must be 'constant' or 'linear', got 'cosine'"),
+    ({"loss.aggregation": "mean"}, "aggregation must be 'token-mean', 'row-mean', 'row-sum' or 'constant', got 'mean'"),
+    ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
+    ({"loss.kl": -1.0}, "kl must be at least 0"),
+    ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be 'auto', None or at least 1, got 0"),
+    ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
+    ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
+    ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
+    ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
+    ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
+    ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
+    ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
+    ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
+    ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
+    ({"loss.constant_length": 5}, "constant_length must be at least 1 with the aggregation 'constant', None with any"),
+    ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
+    ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
+    ({"schedule.warmup": -1}, "warmup must be at least 0"),
+)
+def test_a_wrong_value_is_named(changes: dict[str, Any], words: str) -> None:
+    for make in (TrainerConfig, partial(dataclasses.replace, TrainerConfig(groups=5))):
+        refuses(ValueError, words, make, **changes)
 
 
 def test_distillation_is_a_part_of_the_loss_and_has_names_of_its_own() -> None:
@@ -57,6 +89,8 @@ def test_settings_are_given_in_groups_or_flat() -> None:
         groups=np.int64(3), learning_rate=1, loss=Loss(kl=np.float32(0.5)), memory=Memory(microbatch_rows=None)
     )
     assert (config.groups, config.learning_rate, config.loss.kl) == (3, 1, 0.5)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.seed = 1  # type: ignore[misc]
     grouped = TrainerConfig(groups=4, loss=Loss(kl=0.02), schedule=Schedule(shape="linear"), validation=Validation(3))
     names = {"groups": 4, "loss.kl": 0.02, "schedule.shape": "linear", "validation.every": 3}
     flat = {"groups": 4, "kl": 0.02, "schedule": "linear", "validate_every": 3}

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,24 +20,23 @@ from baselines.recipes import RECIPES
 from baselines.records.metrics import Row
 from baselines.scorers.scorer import ScorerConfig
 from baselines.trainer import Trainer
-from policies.huggingface import HuggingFacePolicy
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
-from tests.baselines.test_trainer import digest, repeatable
+from tests.baselines import corridor_learning
+from tests.baselines.corridor_learning import (
+    CONFIG,
+    TASKS,
+    babbling_policy,
+    corridor,
+    digest,
+    goes_on_exactly,
+    repeatable,
+)
 from tests.refusals import refuses
 
+PLAIN: dict[str, Any] = {"validation.every": 0, "credit": RECIPES["grpo"]}
+trainer = partial(corridor_learning.trainer, **PLAIN)
 STALE: dict[str, Any] = {
-    "rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 1.5, "loss.kl": 0.0, "validation.every": 0,
-    "iterations": 4,
+    "rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 1.5, "loss.kl": 0.0, "iterations": 4,
 }  # fmt: skip
-
-
-def trainer(
-    policy: HuggingFacePolicy | None = None, envs: Any = None, credit: Any = None, folder: Any = None, **changes: Any
-) -> Trainer:
-    resume = changes.pop("resume", False)
-    config = dataclasses.replace(CONFIG, **{"validation.every": 0, **changes})
-    credit = credit or RECIPES["grpo"]
-    return Trainer(policy or babbling_policy(), envs or corridor(), credit, TASKS, config, folder=folder, resume=resume)
 
 
 @pytest.mark.parametrize("age", [1, 3])
@@ -78,26 +78,18 @@ def test_every_batch_is_as_many_updates_old_as_was_asked_and_weighted_for_it(age
 @pytest.mark.parametrize(("resample_rounds", "age"), [(0, 1), (2, 1), (0, 2)])
 def test_a_resumed_run_is_one_that_was_never_interrupted(tmp_path: Path, resample_rounds: int, age: int) -> None:
     settings = {**STALE, "rollout.resample_rounds": resample_rounds, "rollout.staleness": age}
-    straight = babbling_policy()
-    expected = trainer(straight, folder=tmp_path / "a", **settings).run()
     for stop in (1, 2):
-        folder = tmp_path / str(stop)
-        trainer(folder=folder, **settings).run(lambda run, table, row, stop=stop: row["iteration"] < stop)  # type: ignore[misc]
-        saved = sorted(folder.glob("checkpoint-*/experience*.json"))
-        assert [each.name for each in saved] == ["experience-1.json", "experience.json"][-age:]
-        assert {each.parent.name for each in saved} == {f"checkpoint-{stop:06d}"}
-        resumed = babbling_policy()
-        rows = trainer(resumed, folder=folder, resume=True, **settings).run()
-        assert digest(resumed) == digest(straight)
-        assert repeatable(drop_waiting(rows)) == repeatable(drop_waiting(expected))
+
+        def look(parts: Path, stop: int = stop) -> None:
+            saved = sorted(parts.glob("checkpoint-*/experience*.json"))
+            assert [each.name for each in saved] == ["experience-1.json", "experience.json"][-age:]
+            assert {each.parent.name for each in saved} == {f"checkpoint-{stop:06d}"}
+
+        goes_on_exactly(tmp_path, stop, stopped=look, **PLAIN, **settings)
     # The last iteration has none after it.
-    assert not list((tmp_path / "a").glob("checkpoint-000004/experience*"))
+    assert not list((tmp_path / "straight 1").glob("checkpoint-000004/experience*"))
     with pytest.raises(ValueError, match=r"config\.rollout\.staleness: checkpoint [12], here absent"):
-        trainer(folder=tmp_path / "1", resume=True, **{**settings, "rollout.staleness": 0})
-
-
-def drop_waiting(rows: list[Row]) -> list[Row]:
-    return [{key: value for key, value in row.items() if key != "seconds_waiting"} for row in rows]
+        trainer(folder=tmp_path / "stopped at 1", resume=True, **{**settings, "rollout.staleness": 0})
 
 
 def test_nothing_is_played_ahead_of_the_end_of_a_budget() -> None:
@@ -162,18 +154,9 @@ def test_a_single_lane_trains_as_an_environment_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("age", [1, 2, 4])
 def test_lanes_train_resume_and_play_ahead(tmp_path: Path, age: int) -> None:
-    changes = {**STALE, "rollout.staleness": age}
-
-    def lanes() -> Any:
-        return [corridor(3) for _ in range(4)]
-
-    straight = babbling_policy()
-    expected = trainer(straight, lanes(), folder=tmp_path / "a", **changes).run()
-    trainer(envs=lanes(), folder=tmp_path / "b", **changes).run(lambda run, table, row: row["iteration"] < 2)
-    resumed = babbling_policy()
-    rows = trainer(resumed, lanes(), folder=tmp_path / "b", resume=True, **changes).run()
-    assert digest(resumed) == digest(straight)
-    assert repeatable(drop_waiting(rows)) == repeatable(drop_waiting(expected))
+    rows = goes_on_exactly(
+        tmp_path, 2, lambda: [corridor(3) for _ in range(4)], **PLAIN, **{**STALE, "rollout.staleness": age}
+    )
     assert rows[-1]["tokens"] > 0
     assert rows[-1]["seconds_generation"] > 0
 

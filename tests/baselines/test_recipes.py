@@ -10,7 +10,6 @@ import pytest
 
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
-from baselines.config import TrainerConfig
 from baselines.environments.settings import SOKOBAN_TINY
 from baselines.recipes import RECIPES, recipe
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
@@ -71,12 +70,8 @@ def test_options_settings_levels_and_contrast() -> None:
     assert recipe("ragen2:outcome=won").contrasting(table).tolist() == [False]
 
 
-def test_unknown_methods_and_wrong_types_are_named() -> None:
+def test_unknown_methods_are_named() -> None:
     refuses(ValueError, r"unknown method 'reward-flow'; known: .*; did you mean 'rewardflow'", recipe, "reward-flow")
-    with pytest.raises(TypeError, match="activation_checkpointing must be True or False or None, got 'yes'"):
-        SOKOBAN_TINY.changed(memory={"activation_checkpointing": "yes"})
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        TrainerConfig().seed = 1  # type: ignore[misc]
 
 
 @cases(
@@ -136,19 +131,3 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
     assert recipe("my_credit:half").options["invalid_penalty"] == 0.5
     with pytest.raises(ValueError, match="unknown option 'scal'; known: 'scale', 'sign'; did you mean 'scale'"):
         recipe("my_credit:credit:scal=.5")
-
-
-@cases(
-    "changes, words",
-    ({"temperature": 0.0}, "temperature must be above 0"),
-    ({"groups": 0}, "groups must be at least 1, got 0"),
-    ({"rollout.resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
-    ({"schedule.shape": "cosine"}, "Schedule.shape must be 'constant' or 'linear', got 'cosine'"),
-    ({"loss.aggregation": "mean"}, "aggregation must be 'token-mean', 'row-mean', 'row-sum' or 'constant', got 'mean'"),
-    ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
-    ({"loss.kl": -1.0}, "kl must be at least 0"),
-    ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be 'auto', None or at least 1, got 0"),
-    ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
-)
-def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
-    refuses(ValueError, words, dataclasses.replace, SOKOBAN_TINY, **changes)

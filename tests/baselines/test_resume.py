@@ -3,8 +3,7 @@
 import errno
 import os
 import shutil
-import subprocess
-import sys
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from agentgym.outside.files import LockedError
 from baselines.records.metrics import read_log
-from tests.baselines.corridor_learning import TASKS, babbling_policy
-from tests.baselines.test_trainer import ROOT, digest, repeatable, trainer
+from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, digest, repeatable, trainer
 from tests.refusals import refuses
 
 #: Calls of the system that write, by which a run is cut.
@@ -48,9 +46,11 @@ def cut_at(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -
 def test_a_cut_at_any_write_is_made_good_by_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    settings: dict[str, Any] = {"iterations": 2, "checkpoint.every": 1, "checkpoint.keep": 1}
+    settings: dict[str, Any] = {"iterations": 2, "checkpoint.every": 1, "checkpoint.keep": 1, "validation.every": 0}
+    settings |= {"envs": corridor(limit=1)}  # what is played and learned does not matter, as long as weights move
     straight = babbling_policy()
     expected = trainer(straight, folder=tmp_path / "straight", **settings).run()
+    assert digest(straight) != digest(babbling_policy())
     for number in range(1, 100):
         folder = tmp_path / str(number)
         with monkeypatch.context() as patch:
@@ -80,27 +80,30 @@ def test_a_row_cut_by_a_full_disk_is_played_again(tmp_path: Path) -> None:
     assert repeatable(rows) == repeatable(expected)
 
 
-SCRIPT = """
-import sys, time
-from pathlib import Path
-from tests.baselines.test_trainer import trainer
-def stop(trainer, table, row):
-    print("running", flush=True)
-    time.sleep(600)
-trainer(folder=Path(sys.argv[1]), iterations=3).run(stop)
-"""
-
-
 def test_a_second_process_in_a_folder_is_told_who_is_there(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "running\n"
+    reading, writing = os.pipe()
+    other = os.fork()
+    if not other:  # plays until it is killed
+
+        def stop(*_: Any) -> None:
+            os.write(writing, b"running")
+            signal.pause()
+
+        try:
+            trainer(folder=tmp_path, iterations=3).run(stop)
+        finally:
+            os._exit(1)
+    try:
+        os.close(writing)
+        assert os.read(reading, 7) == b"running"
         before = (tmp_path / "log.jsonl").read_bytes()
-        with pytest.raises(LockedError, match=rf"{tmp_path} is in use by process {process.pid} on .*another folder"):
+        with pytest.raises(LockedError, match=rf"{tmp_path} is in use by process {other} on .*another folder"):
             trainer(folder=tmp_path, resume=True).run()
         assert (tmp_path / "log.jsonl").read_bytes() == before
-        process.kill()
+    finally:
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+        os.close(reading)
     # A killed process gives its lock back.
     assert len(trainer(folder=tmp_path, iterations=1, resume=True).run()) == 2
 

@@ -1,7 +1,6 @@
 """Trainer: what it logs, that it repeats and resumes exactly, and what it refuses."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import signal
@@ -26,37 +25,22 @@ from baselines.records.checkpoint import checkpoints, describe_credit
 from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.trainer import Trainer
 from baselines.update import score_batch
-from policies.huggingface import HuggingFacePolicy
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.corridor_learning import (
+    CONFIG,
+    TASKS,
+    babbling_policy,
+    corridor,
+    digest,
+    repeatable,
+    small_policy,
+    trainer,
+)
 from tests.baselines.scorers.fixed import Fixed
 from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
-from tests.processes import printed
+from tests.processes import LEARNING, printed
 from tests.refusals import refuses
 from wrappers.credit.rewardflow import rewardflow
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def trainer(policy: HuggingFacePolicy | None = None, **changes: Any) -> Trainer:
-    names = ("folder", "resume", "tensorboard", "validation_tasks", "scorer")
-    arguments: dict[str, Any] = {name: changes.pop(name) for name in names if name in changes}
-    credit = changes.pop("credit", RECIPES["rewardflow"])
-    config = dataclasses.replace(CONFIG, **changes)
-    return Trainer(policy or babbling_policy(), corridor(), credit, TASKS, config, **arguments)
-
-
-def digest(policy: HuggingFacePolicy) -> str:
-    found = hashlib.sha256()
-    for value in policy.model.state_dict().values():
-        found.update(value.numpy().tobytes())
-    return found.hexdigest()
-
-
-def repeatable(rows: list[Row]) -> list[Row]:
-    """Return rows without keys that depend on clock or memory readings; all other values repeat exactly."""
-    measured = ("seconds", "share", "memory")
-    return [{k: v for k, v in row.items() if not (k.startswith(measured) or k.endswith("per_second"))} for row in rows]
 
 
 @cache
@@ -69,7 +53,11 @@ def rate_before() -> float:
 def test_every_recipe_learns_the_corridor(name: str) -> None:
     policy = babbling_policy()
     given = {"scorer": Fixed()} if name == "judge" else {}
-    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], loss={"kl": 0.0}, **given).run()
+
+    def not_yet(_: Trainer, __: StepTable | None, row: Row) -> bool:
+        return row.get("success", 0) < 1  # the first row is of the start
+
+    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], loss={"kl": 0.0}, **given).run(not_yet)
     after = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     assert rate_before() < 0.5
     assert after > 0.9
@@ -325,7 +313,8 @@ def trained() -> list[Any]:
 
 
 def test_two_processes_agree_to_the_last_bit() -> None:
-    there = printed("import json; from tests.baselines.test_trainer import trained; print(json.dumps(trained()))", "1")
+    code = "import json; from tests.baselines.test_trainer import trained; print(json.dumps(trained()))"
+    there = printed(code, "1", LEARNING)
     here = trained()
     assert json.loads(there.splitlines()[-1]) == json.loads(json.dumps(here))
     assert len(here[1]) == 4

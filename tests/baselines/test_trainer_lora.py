@@ -16,8 +16,7 @@ from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
 from policies.training import trained_state
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
-from tests.baselines.test_trainer import repeatable
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, repeatable
 
 
 def adapted(seed: int = 0) -> HuggingFacePolicy:

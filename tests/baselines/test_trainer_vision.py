@@ -15,7 +15,7 @@ from baselines.recipes import recipe
 from baselines.trainer import Trainer
 from policies.vision.policy import VisionPolicy
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.test_trainer import repeatable
+from tests.baselines.corridor_learning import repeatable
 from tests.cases import cases
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser

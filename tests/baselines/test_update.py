@@ -37,14 +37,18 @@ class Bandit:
         return Scores(chosen, entropy)
 
 
-def batch_of(rows: list[tuple[int, int, float]], logprob: float = float(-np.log(3))) -> Batch:
-    """Rows (prompt, token, advantage)."""
+def bandit_table(rows: list[tuple[int, int]]) -> StepTable:
+    """Rows (prompt, token) of `Bandit`."""
     n = len(rows)
-    table = StepTable.from_arrays(
+    return StepTable.from_arrays(
         group=[0] * n, trajectory=[0] * n, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (p,), (a,), (logprob,)) for p, a, _ in rows],
+        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (p,), (a,), (float(-np.log(3)),)) for p, a in rows],
     )  # fmt: skip
-    return make_batch(table, np.array([a for _, _, a in rows]))
+
+
+def batch_of(rows: list[tuple[int, int, float]]) -> Batch:
+    """Rows (prompt, token, advantage)."""
+    return make_batch(bandit_table([(p, a) for p, a, _ in rows]), np.array([x for *_, x in rows]))
 
 
 CONFIG = TrainerConfig(
@@ -52,17 +56,19 @@ CONFIG = TrainerConfig(
 )
 
 
-def sgd(bandit: Bandit, rate: float = 1.0) -> torch.optim.SGD:
-    return torch.optim.SGD(bandit.model.parameters(), lr=rate)
+def stepped(
+    bandit: Bandit, rows: list[tuple[int, int, float]], rate: float = 1.0, reference: Any = None, **changes: Any
+) -> dict[str, float]:
+    """Update by plain gradient descent."""
+    optimizer = torch.optim.SGD(bandit.model.parameters(), lr=rate)
+    return update(bandit, optimizer, batch_of(rows), CONFIG.changed(**changes), np.random.default_rng(0), reference)
 
 
 def test_updates_by_hand() -> None:
     # Prompt 0: token 0 twice with A = 1, token 1 once with A = -1. Ratio 1, so d(-A rho)/d logits = -A (onehot - 1/3).
     # Mean over 3 rows: logits += [2 * (2/3) + 1/3, -2/3 - 2/3, -2/3 + 1/3] / 3 = [5/9, -4/9, -1/9].
     bandit = Bandit()
-    found = update(
-        bandit, sgd(bandit), batch_of([(0, 0, 1.0), (0, 1, -1.0), (0, 0, 1.0)]), CONFIG, np.random.default_rng(0)
-    )
+    found = stepped(bandit, [(0, 0, 1.0), (0, 1, -1.0), (0, 0, 1.0)])
     torch.testing.assert_close(bandit.model.logits.detach()[0], torch.tensor([5 / 9, -4 / 9, -1 / 9]))
     assert bandit.model.logits.detach()[1].tolist() == [0.0, 0.0, 0.0]
     assert found["policy_loss"] == pytest.approx(-1 / 3)  # -(1 + 1 - 1) / 3
@@ -70,17 +76,11 @@ def test_updates_by_hand() -> None:
     assert (found["updates"], found["clip_fraction"], found["kl"]) == (1.0, 0.0, 0.0)
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-7)
     bandit = Bandit(1)
-    found = update(
-        bandit,
-        sgd(bandit),
-        batch_of([(0, 0, 100.0)]),
-        CONFIG.changed(optimiser={"max_grad_norm": 0.5}),
-        np.random.default_rng(0),
-    )
+    found = stepped(bandit, [(0, 0, 100.0)], optimiser={"max_grad_norm": 0.5})
     assert found["grad_norm"] == pytest.approx(100 * (4 + 1 + 1) ** 0.5 / 3)
     assert float(bandit.model.logits.detach().norm()) == pytest.approx(0.5, rel=1e-4)
     bandit = Bandit()
-    found = update(bandit, sgd(bandit), batch_of([(0, 0, float("nan"))]), CONFIG, np.random.default_rng(0))
+    found = stepped(bandit, [(0, 0, float("nan"))])
     assert (bandit.model.logits == 0).all()
     # Nothing was measured: an entropy of 0 would read like collapse.
     assert found == {"policy_loss": 0.0, "grad_norm": 0.0, "updates": 0.0, "silent_updates": 1.0}
@@ -101,14 +101,8 @@ def test_minibatch_gradients_average_to_the_batch_gradient() -> None:
         for p, a, x in zip(rng.integers(0, 9, 40), rng.integers(0, 3, 40), rng.normal(size=40), strict=True)
     ]
     whole, parts = Bandit(9), Bandit(9)
-    update(whole, sgd(whole, 1e-3), batch_of(rows), CONFIG.changed(optimiser={"minibatch_rows": 100}), rng)
-    found = update(
-        parts,
-        sgd(parts, 1e-3 / 5),
-        batch_of(rows),
-        CONFIG.changed(optimiser={"minibatch_rows": 1 + len(batch_of(rows)) // 5}),
-        rng,
-    )
+    stepped(whole, rows, 1e-3, optimiser={"minibatch_rows": 100})
+    found = stepped(parts, rows, 1e-3 / 5, optimiser={"minibatch_rows": 1 + len(batch_of(rows)) // 5})
     assert found["updates"] == 5
     torch.testing.assert_close(parts.model.logits, 5 / 5 * whole.model.logits, atol=1e-6, rtol=1e-3)
 
@@ -120,8 +114,7 @@ def test_terms_of_the_loss() -> None:
         bandit.model.logits += torch.tensor([[1.0, 0.0, 0.0]])
     before = bandit.model.logits.detach().clone()
     rows = [(0, 0, 0.0)] * 3 + [(0, 1, 0.0)]
-    config = CONFIG.changed(loss={"kl": 0.5})
-    found = update(bandit, sgd(bandit), batch_of(rows), config, np.random.default_rng(0), reference)
+    found = stepped(bandit, rows, reference=reference, loss={"kl": 0.5})
     # k3 of token 0 (three rows) and token 1 (one row), policy e^1, 1, 1 over e + 2.
     policy = np.log(np.array([np.e, 1.0]) / (np.e + 2))
     x = -np.log(3) - policy
@@ -129,17 +122,14 @@ def test_terms_of_the_loss() -> None:
     assert bandit.model.logits[0, 0] - bandit.model.logits[0, 1] < before[0, 0] - before[0, 1]
     assert (reference.model.logits == 0).all()
     with pytest.raises(ValueError, match="needs the frozen start policy"):
-        update(bandit, sgd(bandit), batch_of(rows), config, np.random.default_rng(0))
+        stepped(bandit, rows, loss={"kl": 0.5})
     bandit = Bandit(1)
     with torch.no_grad():
         bandit.model.logits += torch.tensor([[2.0, 0.0, 0.0]])
-    update(
-        bandit, sgd(bandit), batch_of([(0, 0, 0.0)]), CONFIG.changed(loss={"entropy": 1.0}), np.random.default_rng(0)
-    )
+    stepped(bandit, [(0, 0, 0.0)], loss={"entropy": 1.0})
     assert bandit.model.logits[0, 0] - bandit.model.logits[0, 1] < 2.0
     bandit = Bandit(1)
-    config = CONFIG.changed(optimiser={"epochs": 30})
-    found = update(bandit, sgd(bandit, 0.2), batch_of([(0, 0, 1.0)]), config, np.random.default_rng(0))
+    found = stepped(bandit, [(0, 0, 1.0)], 0.2, optimiser={"epochs": 30})
     ratio = float(bandit.model.logits.detach().log_softmax(-1)[0, 0].exp()) * 3
     assert found["updates"] == 30
     assert 0 < found["clip_fraction"] < 1
@@ -161,15 +151,6 @@ class Recorder(torch.optim.SGD):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         self.gradients.append([w.grad.clone() for group in self.param_groups for w in group["params"]])
         super().step()
-
-
-def bandit_table(rows: list[tuple[int, int]]) -> StepTable:
-    """Rows (prompt, token) of `Bandit`."""
-    n = len(rows)
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=[0] * n, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (p,), (a,), (float(-np.log(3)),)) for p, a in rows],
-    )  # fmt: skip
 
 
 def bandit_update(keep_zero: bool, advantages: list[float], rows: list[tuple[int, int]], **changes: Any) -> Any:

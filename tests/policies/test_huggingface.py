@@ -238,6 +238,10 @@ def test_saving_and_loading_keeps_weights_tokens_and_settings(tmp_path, writer):
     loaded = HuggingFacePolicy.from_pretrained(tmp_path / "model", device="cpu")
     assert loaded.settings == player.settings
     assert act(loaded, [BOARD, OTHER, BOARD]) == act(player, [BOARD, OTHER, BOARD])
+    assert loaded.encode(BOARD) == player.encode(BOARD)
+    # In every bit, wherever the file's tensors lie in memory.
+    assert act(loaded, [BOARD] * 20) == act(player, [BOARD] * 20)
+    assert not {weight.data_ptr() % 64 for weight in loaded.model.parameters()} - {0}
     assert HuggingFacePolicy.from_pretrained(tmp_path / "model", temperature=0.0).settings.temperature == 0.0
 
 

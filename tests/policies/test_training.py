@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from policies.scoring.packed import score_packed
 from policies.tiny import tiny_policy
@@ -17,16 +17,15 @@ from policies.training import (
     trained_beside,
     trained_state,
 )
+from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
 PROMPTS, REPLIES = [(5, 6, 7, 8, 9, 1), (8, 4, 4, 1)], [(4, 2, 1), (5, 6, 7)]
 
 
 def make(**options):  # type: ignore[no-untyped-def]
-    sizes = {"vocab_size": 20, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return Qwen2ForCausalLM(Qwen2Config(**sizes, num_attention_heads=2, num_key_value_heads=1, **options)).eval()
+    sizes = {"vocab_size": 20, "intermediate_size": 64, "num_hidden_layers": 3, "initializer_range": 0.02}
+    return small_model(**sizes, num_attention_heads=2, num_key_value_heads=1, **options)
 
 
 def test_bits_dropout_and_modes() -> None:

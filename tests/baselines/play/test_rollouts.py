@@ -20,8 +20,7 @@ from baselines.play.second_player import PolicyPartner
 from baselines.recipes import RECIPES, recipe
 from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy, tagged
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
-from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, digest, repeatable, trainer
 from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups

@@ -28,8 +28,7 @@ from baselines.records.utilisation import (
     update_figures,
 )
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.corridor_learning import TASKS, small_policy
-from tests.baselines.test_trainer import repeatable, trainer
+from tests.baselines.corridor_learning import TASKS, repeatable, small_policy, trainer
 from tests.cases import cases
 from tests.refusals import refuses
 

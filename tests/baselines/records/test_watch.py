@@ -13,8 +13,7 @@ from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
 from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.records.watch import kept_in, unfinished, warning_texts, watch
-from tests.baselines.corridor_learning import small_policy
-from tests.baselines.test_trainer import repeatable, trainer
+from tests.baselines.corridor_learning import repeatable, small_policy, trainer
 from tests.cases import cases
 
 HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal": 0.6, "entropy": 1.0}

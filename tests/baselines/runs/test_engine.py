@@ -22,7 +22,7 @@ from benchmarks.run import app
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.tiny import tiny_policy
-from tests.baselines.test_trainer import repeatable
+from tests.baselines.corridor_learning import repeatable
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -211,7 +211,7 @@ def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> 
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
         url = f"http://127.0.0.1:{server.server_port}"
         result = run(
@@ -225,18 +225,6 @@ def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> 
 
 def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
     pytest.importorskip("transformers", minversion="5.23")
-    found = run(
-        "--env",
-        "visualsokoban",
-        "--model",
-        "tiny",
-        "--lora",
-        "2",
-        "--engine",
-        "server:http://localhost:9",
-        *SMALL,
-        "--out",
-        str(tmp_path),
-        status=2,
-    )
+    given = ["--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9"]
+    found = run(*given, *SMALL, "--out", str(tmp_path), status=2)
     assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())

@@ -25,7 +25,7 @@ from benchmarks.run import app
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
-from tests.baselines.test_trainer import repeatable
+from tests.baselines.corridor_learning import repeatable
 from tests.cases import cases
 from tests.refusals import refuses
 

@@ -1,6 +1,7 @@
 """Scorers with a head, made to say something, and their gradients held against finite differences."""
 
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,14 +9,22 @@ import numpy as np
 import pytest
 import torch
 
+from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
+from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 
 
-def awake(scorer: Any) -> Any:
+@cache
+def played(size: int = 4, seed: int = 0) -> StepTable:
+    """Episodes of the corridor, `size` of each of its three tasks."""
+    return collect(corridor(3 * size), babbling_policy(), tasks=TASKS, group_size=size, seed=seed)
+
+
+def awake(scorer: Any, std: float = 0.3) -> Any:
     """The scorer, with an output layer that is not zero."""
     head: Any = scorer.model.head[-1] if isinstance(scorer.model.head, torch.nn.Sequential) else scorer.model.head
     with torch.no_grad():
-        torch.nn.init.normal_(head.weight, std=0.3, generator=torch.Generator().manual_seed(0))
+        torch.nn.init.normal_(head.weight, std=std, generator=torch.Generator().manual_seed(0))
     return scorer
 
 

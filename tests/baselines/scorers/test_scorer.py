@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,10 +22,16 @@ from policies.prompts import FIRST_PICTURE
 from policies.scripted import RandomPolicy
 from policies.tiny import tiny_policy
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.corridor_learning import (
+    CONFIG,
+    TASKS,
+    babbling_policy,
+    corridor,
+    goes_on_exactly,
+    small_policy,
+    trainer,
+)
 from tests.baselines.scorers.fixed import Fixed
-from tests.baselines.test_trainer import digest, repeatable, trainer
-from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow
@@ -60,24 +65,8 @@ def test_its_state_is_in_the_checkpoint_and_so_are_its_settings(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.scorer is not None])
-def test_interrupted_and_resumed_equals_straight(name: str, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"credit": RECIPES[name], "checkpoint.every": 1}
-    straight, resumed = babbling_policy(), babbling_policy()
-    rows = trainer(straight, iterations=2, folder=tmp_path / "a", **changes).run()
-    trainer(iterations=1, folder=tmp_path / "b", **changes).run()
-    again = trainer(resumed, iterations=2, folder=tmp_path / "b", resume=True, **changes).run()
-    assert digest(resumed) == digest(straight)
-    assert repeatable(again) == repeatable(rows)
-
-
-@cases(
-    "changes, words",
-    ({"level": "word"}, "level must be 'turn' or 'token', got 'word'"),
-    ({"rate": 0.0}, "rate must be above 0"),
-    ({"microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1"),
-)
-def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
-    refuses(ValueError, words, ScorerConfig, **changes)
+def test_a_stopped_run_goes_on_exactly(name: str, tmp_path: Path) -> None:
+    goes_on_exactly(tmp_path, 1, credit=RECIPES[name], iterations=2)
 
 
 WON = episodes("s -right-> u -up-> goal +", "s -left-> pit")
@@ -104,9 +93,6 @@ def test_distances_by_hand() -> None:
     assert learn(scorer, again) == {"tasks_seen_before": 1, "tasks_known": 1, "states_known": 4}
     found = recipe("tigpo").estimate(WON, TaskDistance().scores(WON)).advantages
     assert found == pytest.approx(graphgpo(WON, omega=0.8, unit="visit", exponent="next", unreachable="infinite"))
-    refuses(ValueError, "gamma must be above 0 and at most 1", TaskDistanceConfig, gamma=0.0)
-    refuses(ValueError, "max_tasks must be None or at least 1", TaskDistanceConfig, max_tasks=0)
-    refuses(ValueError, "level must be 'turn'", TaskDistanceConfig, level="token")
 
 
 def test_its_state_is_all_that_it_needs() -> None:

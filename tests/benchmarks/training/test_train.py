@@ -26,7 +26,7 @@ from benchmarks.run import app
 from benchmarks.training import train as train_page
 from policies.tiny import tiny_policy
 from tests.agentgym.alfworld.support import unpack
-from tests.baselines.test_trainer import repeatable
+from tests.baselines.corridor_learning import repeatable
 from tests.cases import cases
 
 

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3_5ForCausalLM, Qwen3_5TextConfig
+from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 from policies.decode import batch, cache, graph, reading
 from policies.decode.batch import KeyedBatch, takes_runs
@@ -16,22 +16,15 @@ from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.policies.small_models import small_model
 from wrappers import VectorReplyParser, VectorTranscript
 
 SETTINGS = Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 4)
 
 
 def qwen(**options):
-    torch.manual_seed(0)
-    sizes = {
-        "vocab_size": 40,
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-        "initializer_range": 0.5,
-    }
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512}
-    return Qwen2ForCausalLM(Qwen2Config(**sizes, **heads, **options)).eval()
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "initializer_range": 0.5, "max_position_embeddings": 512}
+    return small_model(**sizes, **options)
 
 
 def play(sampler, *, turns=4, rows=6, forget=False):

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from agentgym.rollout import act_each
 from agentgym.rollout.lanes import collect_lanes
@@ -25,6 +24,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import Settings
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.agentgym.rollout.test_groups import disabled
+from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
 COMMANDS = ("go to desk 1", "go to desk 2", "look", "go to desk")
@@ -222,13 +222,14 @@ def test_greedy_and_few_places(queue_policy):
         check_equal(found[name], reply)
 
 
+TINY = {
+    "vocab_size": 8, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1,
+}  # fmt: skip
+
+
 def test_short_replies_are_answered_before_long_ones_end():
     # 0 ends; 1 -> 0; 4 -> 5 -> 4 -> ...: prompt (1,) is done after one token, (4,) after six.
-    config = Qwen2Config(
-        vocab_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
-        intermediate_size=16,
-    )  # fmt: skip
-    model = Qwen2ForCausalLM(config).eval()
+    model = small_model(**TINY, num_hidden_layers=1)
     weights = torch.zeros(8, 16)
     weights[:, :8] = torch.eye(8)
     with torch.no_grad():
@@ -257,12 +258,7 @@ def test_who_gets_which_queue(queue_policy):
     assert isinstance(completion_queue(LoopSampler(queue_policy.model), queue_policy.model, decoding), Continuous)
     one = queue_policy.with_settings(max_new_tokens=1)
     assert isinstance(completion_queue(one.sampler, one.model, one.decoding), Together)
-    sliding = Qwen2ForCausalLM(
-        Qwen2Config(
-            vocab_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
-            intermediate_size=16, use_sliding_window=True, sliding_window=4, max_window_layers=1,
-        )
-    )  # fmt: skip
+    sliding = small_model(**TINY, use_sliding_window=True, sliding_window=4, max_window_layers=1)
     assert not takes_runs(sliding)
     assert isinstance(completion_queue(LoopSampler(sliding), sliding, decoding), Together)
 

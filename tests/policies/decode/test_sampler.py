@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import Qwen2Config
 
 from policies.decode import batch
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Completion, Decoding, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.policies.small_models import small_model
 
 
 class Chain(nn.Module):
@@ -91,22 +92,12 @@ def test_tokens_are_drawn_from_the_distribution() -> None:
         assert token == expected
 
 
-def models():
-    shape = {"vocab_size": 40, "pad_token_id": 0}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-        qwen = Qwen2Config(**shape, **sizes, num_key_value_heads=2, initializer_range=0.3)
-        window = Qwen2Config(
-            **shape, **sizes, num_key_value_heads=2, initializer_range=0.3, use_sliding_window=True,
-            sliding_window=4, max_window_layers=1,
-        )  # fmt: skip
-        gpt = GPT2Config(**shape, n_embd=32, n_layer=2, n_head=4, n_positions=64, initializer_range=0.3)
-        found = {"qwen": Qwen2ForCausalLM(qwen), "window": Qwen2ForCausalLM(window), "gpt2": GPT2LMHeadModel(gpt)}
-    return {name: model.eval() for name, model in found.items()}
-
-
-MODELS = models()
+LARGE = {"pad_token_id": 0, "initializer_range": 0.3}
+MODELS = {
+    "qwen": small_model(**LARGE),
+    "window": small_model(**LARGE, use_sliding_window=True, sliding_window=4, max_window_layers=1),
+    "gpt2": small_model("GPT2", **LARGE, n_positions=64),
+}
 
 
 def naive(model, prompt, uniforms, settings):
@@ -189,11 +180,8 @@ def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_w
                 casts.append(tuple(arguments[0].shape))
             return function(*arguments, **given)
 
-    config = Qwen2Config(
-        vocab_size=13, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=2,
-    )  # fmt: skip
-    model = Qwen2ForCausalLM(config).eval()
+    sizes = {"vocab_size": 13, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    model = small_model(**sizes, num_attention_heads=2, initializer_range=0.02)
     sampler, settings = LoopSampler(model), Decoding(0.0, 4, lambda ids: False, 0, 64, torch.bfloat16)
     with Counting():
         sampler.follow(model, 0)

@@ -299,7 +299,7 @@ def test_rewards_around_environments_are_asked_for_once_per_vector_step() -> Non
 def test_a_trainer_takes_it_and_resumes_only_with_the_same_one(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from baselines.recipes import RECIPES
-    from tests.baselines.test_trainer import babbling_policy, trainer
+    from tests.baselines.corridor_learning import babbling_policy, trainer
 
     def prefer_right(handler: Handler) -> None:
         steps = [line for line in lines_of(handler.asked) if "step" in line]

@@ -1,53 +1,36 @@
 """Packed passes and shared prefixes score as single rows do."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BloomConfig,
-    BloomForCausalLM,
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    OPTConfig,
-    OPTForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import BloomConfig, BloomForCausalLM, OPTConfig, OPTForCausalLM
 
 from policies.scoring import packed, prefix_tree, score_replies
 from policies.scoring.attention import RUNS, Runs
 from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
 from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
 from tests.cases import cases
+from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
-KINDS = {
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}),
-    "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 8}),
-    "qwen2-sliding": (
-        Qwen2ForCausalLM,
-        Qwen2Config,
-        {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
-    ),
-    "gemma2-capped": (Gemma2ForCausalLM, Gemma2Config, {"head_dim": 8, "final_logit_softcapping": 3.0}),
+#: Options of `small_model`.
+KINDS: dict[str, dict[str, Any]] = {
+    "qwen2": {},
+    "qwen3": {"kind": "Qwen3", "head_dim": 8},
+    "qwen2-sliding": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+    "gemma2-capped": {"kind": "Gemma2", "head_dim": 8, "final_logit_softcapping": 3.0},
 }
+Rows = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
 
 
-def make(kind: str, attention: str = "sdpa"):  # type: ignore[no-untyped-def]
-    cls, config, options = KINDS[kind]
-    sizes = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.15}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = cls(config(**sizes, **heads, **options, tie_word_embeddings=True, attn_implementation=attention))
-    return model.eval()
+def make(name: str = "qwen2", attention: str = "sdpa") -> Any:
+    return small_model(**KINDS[name], tie_word_embeddings=True, attn_implementation=attention)
 
 
-def transcripts(trajectories: int = 3, turns: int = 4) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def transcripts(trajectories: int = 3, turns: int = 4) -> Rows:
     """Rows of append-only transcripts: each turn's prompt is the one before, its reply and an observation."""
     rng = np.random.default_rng(1)
     prompts, replies = [], []
@@ -61,7 +44,7 @@ def transcripts(trajectories: int = 3, turns: int = 4) -> tuple[list[tuple[int, 
     return prompts, replies
 
 
-def windows() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def windows() -> Rows:
     """Rows of which none is the beginning of another, some of one token, some twice."""
     return (
         [(5, 6, 7), (8,), (5, 6, 7), (9, 10, 11, 12), (5, 6, 7), (8,)],
@@ -69,58 +52,64 @@ def windows() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     )
 
 
+def group(tasks: int = 3, episodes: int = 4, turns: int = 3) -> Rows:
+    """Rows of rollouts: a task's prompts begin alike, some go on alike, first prompts are the same."""
+    rng = np.random.default_rng(2)
+    prompts, replies = [], []
+    for _ in range(tasks):
+        question = tuple(rng.integers(40, size=6).tolist())
+        for _ in range(episodes):
+            prompt = question
+            for _ in range(turns):
+                replies.append(tuple(rng.integers(3, size=rng.integers(1, 5)).tolist()))
+                prompts.append(prompt)
+                prompt = question + replies[-1][:2] + tuple(rng.integers(2, size=2).tolist())
+    return prompts, replies
+
+
+PREFIX_TREE_ROWS: dict[str, Rows] = {
+    "group": group(),
+    "continued": ([(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5)], [(3,), (8, 8), (5, 6), (7, 7), (1,)]),
+    "apart": ([(5, 6, 7), (8,), (9, 10, 11, 12)], [(4,), (5, 6, 7), (9,)]),
+    "equal": ([(5, 6)] * 3, [(4, 3)] * 3),
+    "one": ([(3,)], [(4,)]),
+}
 ROWS = {"transcripts": transcripts(), "windows": windows(), "one": ([(3,)], [(4,)])}
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
-@pytest.mark.parametrize("rows", list(ROWS))
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_packed_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, attention: str) -> None:
-    if kind == "gemma2-capped" and attention == "sdpa":
-        pytest.skip("transformers has no such attention for it")
-    model = make(kind, attention).double()  # so that what differs is no rounding
-    prompts, replies = ROWS[rows]
+@cases(
+    "score, rows, name, attention",
+    *((score_packed, rows, name, kind) for rows in ROWS.values() for name in KINDS for kind in ("sdpa", "eager")
+      if (name, kind) != ("gemma2-capped", "sdpa")),  # transformers has no such attention for it
+    *((score_trees, rows, name, "sdpa") for rows in PREFIX_TREE_ROWS.values() for name in ("qwen2", "qwen3")),
+)  # fmt: skip
+def test_scores_and_gradients_equal_those_of_rows(score: Any, rows: Rows, name: str, attention: str) -> None:
+    model = make(name, attention).double()  # so that what differs is no rounding
+    prompts, replies = rows
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
-    def gradients(scores):  # type: ignore[no-untyped-def]
+    def gradients(scores: Any) -> tuple[torch.Tensor, ...]:
         return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
 
     plain = score_replies(model, prompts, replies, temperature=0.8)
+    expected = gradients(plain)
+    largest = max(float(each.abs().max()) for each in expected)
     for tokens in (1, 30, 10_000):
-        found = score_packed(model, prompts, replies, temperature=0.8, tokens_per_pass=tokens, entropy=True)
+        found = score(model, prompts, replies, temperature=0.8, tokens_per_pass=tokens, entropy=True)
         torch.testing.assert_close(found.logprobs, plain.logprobs, atol=1e-5, rtol=0)
         torch.testing.assert_close(found.entropy, plain.entropy, atol=1e-5, rtol=0)
         assert torch.equal(found.mask, plain.mask)
         assert torch.equal(found.top, plain.top)
-    largest = max(float(each.abs().max()) for each in gradients(plain))
-    plain = score_replies(model, prompts, replies, temperature=0.8)
-    for one, other in zip(gradients(found), gradients(plain), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
+        for one, other in zip(gradients(found), expected, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
 
 
 def test_entropy_is_not_differentiable_unless_wanted() -> None:
-    model, (prompts, replies) = make("qwen2"), ROWS["windows"]
+    model, (prompts, replies) = make(), ROWS["windows"]
     assert not score_packed(model, prompts, replies).entropy.requires_grad
     assert not score_replies(model, prompts, replies, entropy=False).entropy.requires_grad
     plain = score_replies(model, prompts, replies)
     torch.testing.assert_close(score_packed(model, prompts, replies).entropy, plain.entropy, atol=1e-5, rtol=0)
-
-
-def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Positions that go on over the end of a chain make one sequence of all: other numbers, and an error."""
-    model, (prompts, replies) = make("qwen2"), ROWS["windows"]
-    lay = packed._lay
-
-    def leaking(chains, runs):  # type: ignore[no-untyped-def]
-        laid = lay(chains, False)
-        return laid | {"position_ids": torch.arange(laid["input_ids"].shape[1])[None]}
-
-    plain = score_replies(model, prompts, replies).logprobs
-    score_packed(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
-    monkeypatch.setattr(packed, "_lay", leaking)
-    assert float((score_packed(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
-    with pytest.raises(ValueError, match=r"see each other.*microbatch_tokens=None"):
-        score_packed(copy.deepcopy(model), prompts, replies)
 
 
 def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
@@ -128,14 +117,10 @@ def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
     # OPT takes position ids and looks across the sequences all the same, where it takes no runs; Bloom takes none.
     opt = OPTForCausalLM(
         OPTConfig(
-            **size,
-            ffn_dim=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            word_embed_proj_dim=32,
+            **size, ffn_dim=32, num_hidden_layers=1, num_attention_heads=2, word_embed_proj_dim=32,
             attn_implementation="eager",
         )
-    )
+    )  # fmt: skip
     refuses(ValueError, r"OPTForCausalLM.*see each other", lambda: score_packed(opt.eval(), [(1,)], [(2,)]))
     bloom = BloomForCausalLM(BloomConfig(**size, n_layer=1, n_head=2))
     refuses(ValueError, "takes no position_ids", lambda: score_packed(bloom.eval(), [(1,)], [(2,)]))
@@ -144,7 +129,7 @@ def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
 def test_under_autocast_sequences_may_differ_by_the_rounding_of_16_bits() -> None:
     """Hidden states are float32 there as well: their type does not say how they were rounded."""
     lines = packed._lay([Chain((1, 2, 3, 4), ())] * 2, False)
-    found = [packed.look_alike(make("qwen2"), lines, slice(4), slice(4, 8), kind)[1] for kind in (None, torch.bfloat16)]
+    found = [packed.look_alike(make(), lines, slice(4), slice(4, 8), kind)[1] for kind in (None, torch.bfloat16)]
     assert found == [1e-4, 0.02]
 
 
@@ -174,7 +159,7 @@ def test_passes_by_hand() -> None:
     passes = rows_per_pass(prompts, replies, 40)
     assert sorted(row for rows in passes for row in rows) == list(range(12))
     assert all({row // 4 for row in rows} == {row // 4 for row in rows if row % 4 == 3} for rows in passes)
-    model, (prompts, replies) = make("qwen2"), ROWS["transcripts"]
+    model, (prompts, replies) = make(), ROWS["transcripts"]
     score_packed(model, [(1,)], [(2,)])
     shapes = []
     model.model.register_forward_pre_hook(
@@ -192,92 +177,38 @@ def test_passes_by_hand() -> None:
     ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
 )
 def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
-    refuses(ValueError, words, lambda: score_packed(make("qwen2"), prompts, replies, **options))
+    refuses(ValueError, words, lambda: score_packed(make(), prompts, replies, **options))
 
 
-Rows = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
+@cases(
+    "module, score, rows, wrong, setting",
+    (packed, score_packed, ROWS["windows"], "positions", "microbatch_tokens=None"),
+    (prefix_tree, score_trees, PREFIX_TREE_ROWS["group"], "positions", "share_prefixes=False"),
+    (prefix_tree, score_trees, PREFIX_TREE_ROWS["group"], "runs", "share_prefixes=False"),
+)
+def test_rows_that_see_each_other_are_found_by_these_tests_and_refused(
+    module: Any, score: Any, rows: Rows, wrong: str, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers are others, and there is an error."""
+    model, lay = make(), module._lay
 
-
-def prefix_tree_make(kind: str = "qwen2", attention: str = "sdpa", **options: object):  # type: ignore[no-untyped-def]
-    cls, config = {"qwen2": (Qwen2ForCausalLM, Qwen2Config), "qwen3": (Qwen3ForCausalLM, Qwen3Config)}[kind]
-    options = options | ({"head_dim": 8} if kind == "qwen3" else {})
-    sizes = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.15}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = cls(config(**sizes, **heads, **options, tie_word_embeddings=True, attn_implementation=attention))
-    return model.eval()
-
-
-def group(tasks: int = 3, episodes: int = 4, turns: int = 3) -> Rows:
-    """Rows of rollouts: a task's prompts begin alike, some go on alike, first prompts are the same."""
-    rng = np.random.default_rng(2)
-    prompts, replies = [], []
-    for _ in range(tasks):
-        question = tuple(rng.integers(40, size=6).tolist())
-        for _ in range(episodes):
-            prompt = question
-            for _ in range(turns):
-                replies.append(tuple(rng.integers(3, size=rng.integers(1, 5)).tolist()))
-                prompts.append(prompt)
-                prompt = question + replies[-1][:2] + tuple(rng.integers(2, size=2).tolist())
-    return prompts, replies
-
-
-PREFIX_TREE_ROWS: dict[str, Rows] = {
-    "group": group(),
-    "continued": ([(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5)], [(3,), (8, 8), (5, 6), (7, 7), (1,)]),
-    "apart": ([(5, 6, 7), (8,), (9, 10, 11, 12)], [(4,), (5, 6, 7), (9,)]),
-    "equal": ([(5, 6)] * 3, [(4, 3)] * 3),
-    "one": ([(3,)], [(4,)]),
-}
-
-
-@pytest.mark.parametrize("rows", list(PREFIX_TREE_ROWS))
-@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
-def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str) -> None:
-    model = prefix_tree_make(kind).double()  # so that what differs is no rounding
-    prompts, replies = PREFIX_TREE_ROWS[rows]
-    weights = torch.linspace(-1, 2, len(prompts))[:, None]
-
-    def gradients(scores):  # type: ignore[no-untyped-def]
-        return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
-
-    plain = score_replies(model, prompts, replies, temperature=0.8)
-    expected = gradients(plain)
-    largest = max(float(each.abs().max()) for each in expected)
-    for tokens in (1, 30, 10_000):
-        found = score_trees(model, prompts, replies, temperature=0.8, tokens_per_pass=tokens, entropy=True)
-        torch.testing.assert_close(found.logprobs, plain.logprobs, atol=1e-5, rtol=0)
-        torch.testing.assert_close(found.entropy, plain.entropy, atol=1e-5, rtol=0)
-        assert torch.equal(found.mask, plain.mask)
-        assert torch.equal(found.top, plain.top)
-        for one, other in zip(gradients(found), expected, strict=True):
-            torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
-
-
-@pytest.mark.parametrize("wrong", ["positions", "runs"])
-def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
-    model, (prompts, replies) = prefix_tree_make(), PREFIX_TREE_ROWS["group"]
-    lay = prefix_tree._lay
-
-    def leaking(trees):  # type: ignore[no-untyped-def]
-        laid = lay(trees)
+    def leaking(sequences: Any, *runs: Any) -> Any:
+        laid = lay(sequences, *(False for _ in runs))
         ids = laid["input_ids"]
-        if wrong == "positions":  # they go on over the end of a branch
+        if wrong == "positions":  # they go on over the end of a sequence or branch
             return laid | {"position_ids": torch.arange(ids.shape[1]).expand_as(ids)}
         return laid | {RUNS: Runs.of([ids.shape[1]])}  # a token sees all branches before its own
 
-    plain = score_replies(model, prompts, replies).logprobs
-    score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
-    monkeypatch.setattr(prefix_tree, "_lay", leaking)
-    assert float((score_trees(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
-    with pytest.raises(ValueError, match=r"see each other.*share_prefixes=False"):
-        score_trees(copy.deepcopy(model), prompts, replies)
+    plain = score_replies(model, *rows).logprobs
+    score(model, *rows)  # examined and found good: only the numbers can tell from here on
+    monkeypatch.setattr(module, "_lay", leaking)
+    assert float((score(model, *rows).logprobs - plain).detach().abs().max()) > 0.01
+    with pytest.raises(ValueError, match=rf"see each other.*{setting}"):
+        score(copy.deepcopy(model), *rows)
 
 
 def test_models_that_cannot_be_given_runs_are_refused() -> None:
-    window = prefix_tree_make(use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    window = make("qwen2-sliding")
     refuses(ValueError, r"sliding_attention.*cannot share prefixes", score_trees, window, [(1,)], [(2,)])
     bloom = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2)).eval()  # no positions
     refuses(ValueError, r"BloomForCausalLM.*share_prefixes=False", score_trees, bloom, [(1,)], [(2,)])
@@ -302,7 +233,7 @@ def test_trees_by_hand() -> None:
 
 
 def test_passes_of_rows_are_the_passes_of_a_score() -> None:
-    model, (prompts, replies) = prefix_tree_make(), PREFIX_TREE_ROWS["group"]
+    model, (prompts, replies) = make(), PREFIX_TREE_ROWS["group"]
     score_trees(model, [(1,)], [(2,)])
     shapes = []
     model.model.register_forward_pre_hook(

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from transformers import Gemma2Config, Gemma2ForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from policies.decode.sampler import pick
 from policies.scoring import score_replies
@@ -16,6 +15,7 @@ from policies.scoring import tokens as scoring_tokens
 from policies.scoring.head import changes_logits, hidden_at, logits_at, restrict, takes_positions, token_logprobs
 from policies.scoring.tokens import score_with_divergence
 from tests.cases import cases
+from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
 PROMPTS = [(5, 6, 7), (8,), (5, 6, 7), (9, 10, 11, 12), (5, 6, 7)]
@@ -24,20 +24,7 @@ REPLIES = [(4,), (5, 6, 7), (9,), (10, 11), (4, 12)]
 
 @pytest.fixture(scope="module")
 def model():
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return Qwen2ForCausalLM(
-            Qwen2Config(
-                vocab_size=20,
-                hidden_size=32,
-                intermediate_size=48,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                initializer_range=0.3,
-                tie_word_embeddings=True,
-            )
-        ).eval()
+    return small_model(vocab_size=20, initializer_range=0.3, tie_word_embeddings=True)
 
 
 def naive(model, prompt, reply, temperature):
@@ -173,6 +160,7 @@ def test_a_head_in_pieces_scores_as_a_whole_one(model, monkeypatch, restricted):
 
 
 QWEN = 151_936
+SMALL = {"vocab_size": 20, "num_hidden_layers": 1, "initializer_range": 0.3}
 
 
 def kept_bytes(work) -> int:  # type: ignore[no-untyped-def]
@@ -229,24 +217,16 @@ def test_improbable_tokens_and_memory() -> None:
     (found.logprobs + found.entropy).sum().backward()
     assert torch.isfinite(found.entropy).all()
     assert found.entropy.item() == pytest.approx(0.5822, abs=1e-4)  # of probabilities 0.2689 and 0.7311
-    model = small(Qwen2ForCausalLM, Qwen2Config)
+    model = small_model(**SMALL)
     ids = torch.tensor([[3, 4, 5], [6, 7, 8]])
     rows, columns = torch.tensor([0, 1, 1]), torch.tensor([2, 0, 2])
     hidden, last = hidden_at(model, ids, rows, columns)
     torch.testing.assert_close(model.lm_head(hidden), logits_at(model, ids, rows, columns))
     assert last.shape == (2, 1, 20)
     assert takes_positions(model)
-    assert changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=3.0))
-    assert not changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=None))
-    assert not changes_logits(small(Qwen2ForCausalLM, Qwen2Config))
-
-
-def small(kind, config, **options):  # type: ignore[no-untyped-def]
-    sizes = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return kind(config(**sizes, **heads, **options)).eval()
+    assert changes_logits(small_model("Gemma2", **SMALL, head_dim=8, final_logit_softcapping=3.0))
+    assert not changes_logits(small_model("Gemma2", **SMALL, head_dim=8, final_logit_softcapping=None))
+    assert not changes_logits(small_model(**SMALL))
 
 
 class _OnTheHost(TorchDispatchMode):

@@ -8,37 +8,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit import (
-    action_targets,
-    aem,
-    bpo,
-    dapo,
-    empg,
-    frontier,
-    gae,
-    gigpo,
-    graphgpo,
-    grpo,
-    hcapo,
-    hgpo,
-    hisr,
-    igpo,
-    istar,
-    milegpo,
-    potential,
-    prime,
-    process_reward,
-    ragen2,
-    reinforce_plus_plus,
-    reinforce_plus_plus_baseline,
-    rewardflow,
-    rloo,
-    salt,
-    spa,
-    tigpo,
-    tree_grpo,
-    vine,
-)
+from wrappers import credit
 from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
 from wrappers.credit.segments import by_count, by_event
 
@@ -92,7 +62,7 @@ SHAPES: dict[str, Callable[[int], StepTable]] = {
 
 
 def with_values(table: StepTable, **options: Any) -> Floats:
-    return gae(table, values=np.zeros(len(table)), **options)
+    return credit.gae(table, values=np.zeros(len(table)), **options)
 
 
 def with_scores(method: Callable[..., Floats]) -> Callable[..., Floats]:
@@ -104,33 +74,34 @@ def with_scores(method: Callable[..., Floats]) -> Callable[..., Floats]:
 
 def with_token_scores(table: StepTable, **options: Any) -> Floats:
     scores = (np.arange(2 * len(table)) % 11 / 11).reshape(-1, 2)
-    return prime(table, scores=scores, mask=np.ones(scores.shape, bool), **options)
+    return credit.prime(table, scores=scores, mask=np.ones(scores.shape, bool), **options)
 
 
 METHODS: dict[str, Callable[..., Floats]] = {
-    "dapo": dapo, "gae": with_values, "gigpo": gigpo, "graphgpo": graphgpo, "grpo": grpo, "hgpo": hgpo,
-    "istar": with_scores(istar), "prime": with_token_scores, "process_reward": with_scores(process_reward),
-    "reinforce_plus_plus": reinforce_plus_plus, "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
-    "rewardflow": rewardflow, "rloo": rloo,
+    "dapo": credit.dapo, "gae": with_values, "gigpo": credit.gigpo, "graphgpo": credit.graphgpo, "grpo": credit.grpo,
+    "hgpo": credit.hgpo, "istar": with_scores(credit.istar), "prime": with_token_scores,
+    "process_reward": with_scores(credit.process_reward), "reinforce_plus_plus": credit.reinforce_plus_plus,
+    "reinforce_plus_plus_baseline": credit.reinforce_plus_plus_baseline, "rewardflow": credit.rewardflow,
+    "rloo": credit.rloo,
 }  # fmt: skip
 PRESETS = ("paper", "authors")
 
 
 def rewards_of_segments(table: StepTable) -> Floats:
     ones = np.ones(len(table))
-    return hisr(table, contributions=ones, importance=ones, segments=by_count(table, 4))
+    return credit.hisr(table, contributions=ones, importance=ones, segments=by_count(table, 4))
 
 
 def rewards_by_attribution(table: StepTable) -> Floats:
-    return spa(table, contributions="ridge", rescale=True)
+    return credit.spa(table, contributions="ridge", rescale=True)
 
 
 def rewards_of_authors(table: StepTable) -> Floats:
-    return spa(table, contributions=np.ones(len(table)), preset="authors")
+    return credit.spa(table, contributions=np.ones(len(table)), preset="authors")
 
 
 def shaped_targets(table: StepTable) -> Floats:
-    return action_targets(table, shaping="soft", values=np.ones(len(table)))
+    return credit.action_targets(table, shaping="soft", values=np.ones(len(table)))
 
 
 #: What goes into methods or models.
@@ -141,21 +112,21 @@ REWARDS: dict[str, Callable[[StepTable], Any]] = {
 }  # fmt: skip
 #: Methods whose presets are not the papers' and the authors'.
 RECENT: dict[str, Callable[..., Floats]] = {
-    **{name: functools.partial(potential, preset=name) for name in POTENTIAL_PRESETS},
-    "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2, "frontier": frontier,
-    "empg": lambda table, **options: empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
-    "hcapo": lambda table, **options: hcapo(
+    **{name: functools.partial(credit.potential, preset=name) for name in POTENTIAL_PRESETS},
+    **{name: getattr(credit, name) for name in ("salt", "milegpo", "tigpo", "ragen2", "frontier")},
+    "empg": lambda table, **options: credit.empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+    "hcapo": lambda table, **options: credit.hcapo(
         table, hindsight=-(np.arange(len(table)) % 7), plain=-(np.arange(len(table)) % 5), **options
     ),
-    "igpo": lambda table, **options: igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
-    "aem": lambda table, **options: aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+    "igpo": lambda table, **options: credit.igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
+    "aem": lambda table, **options: credit.aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
 }  # fmt: skip
 #: All of them, one preset each.
 CREDIT: dict[str, Callable[[StepTable], Any]] = {
     **{f"{name}, {preset}": functools.partial(METHODS[name], preset=preset) for name in METHODS for preset in PRESETS},
     **RECENT,
     **REWARDS,
-    "graphgpo by costs": lambda table: graphgpo(table, cost=1.0 + np.arange(len(table)) % 3),
+    "graphgpo by costs": lambda table: credit.graphgpo(table, cost=1.0 + np.arange(len(table)) % 3),
 }
 #: What solves for a weight per episode of a group, in the cube of their number, and shapes whose group grows.
 ATTRIBUTING, ONE_GROUP = ("attribution", "frontier"), ("one group", "star")
@@ -186,7 +157,11 @@ def forked(trajectory: Any, t: Any, parent: dict[int, tuple[int, int]]) -> StepT
 
 
 FORKED: dict[str, Callable[[int], StepTable]] = {"comb": comb, "ladder": ladder}
-BRANCHING: dict[str, Callable[[StepTable], Floats]] = {"vine": vine, "bpo": bpo, "tree_grpo": tree_grpo}
+BRANCHING: dict[str, Callable[[StepTable], Floats]] = {
+    "vine": credit.vine,
+    "bpo": credit.bpo,
+    "tree_grpo": credit.tree_grpo,
+}
 #: Method and shape; and those where credit takes linear time.
 PAIRS = [*itertools.product(CREDIT, SHAPES), *itertools.product(BRANCHING, FORKED)]
 LINEAR = [(name, shape) for name, shape in PAIRS if not (name in ATTRIBUTING and shape in ONE_GROUP)]

@@ -22,17 +22,20 @@ def _said(key: str) -> list[Any]:
     return [row for case in cases for row in case[key]]
 
 
+@cache
 def scores(key: str) -> np.ndarray:
     """One number per row, (N,): "contribution", "value", "q", "judge", "entropy" or "segment"."""
     return np.array(_said(key), np.float64)
 
 
+@cache
 def mask() -> np.ndarray:
     """Which columns hold a token of the row's reply: bool (N, K)."""
     lengths = np.array(_said("token_lengths"))
     return np.arange(lengths.max()) < lengths[:, None]
 
 
+@cache
 def token_logprobs(model: str) -> np.ndarray:
     """Log-probabilities of the reply tokens under "old", "prm", "init" or "hindsight": (N, K), 0 outside the mask."""
     laid = np.zeros(mask().shape)

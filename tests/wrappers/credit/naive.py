@@ -17,29 +17,41 @@ def standard(values, eps=1e-6):
     return [(v - mean) / (deviation + eps) for v in values]
 
 
-def _groups(table: StepTable):
-    """Per group: list of (won, [row, ...]) in order of t."""
+def trajectories(table: StepTable):
+    """List of (trajectory, its rows in order of t)."""
+    return [
+        (trajectory, table.order[table.offsets[i] : table.offsets[i + 1]].tolist())
+        for i, trajectory in enumerate(table.to_trajectories())
+    ]
+
+
+def groups(table: StepTable):
+    """Per group: its part of `trajectories`."""
     result = {}
-    for i, trajectory in enumerate(table.to_trajectories()):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
+    for trajectory, rows in trajectories(table):
         result.setdefault(trajectory.group, []).append((trajectory, rows))
     return result.values()
 
 
-def _per_state(values, source):
-    """Standardise values (row -> value) among rows of the same source."""
+def centred(values):
+    """Values of a list less their mean."""
+    return [v - sum(values) / len(values) for v in values]
+
+
+def compared(values, source, scores=standard):
+    """Score values (row -> value) among rows of the same source."""
     result, states = {}, {}
     for row in values:
         states.setdefault(source[row], []).append(row)
     for rows in states.values():
-        result.update(zip(rows, standard([values[row] for row in rows]), strict=True))
+        result.update(zip(rows, scores([values[row] for row in rows]), strict=True))
     return result
 
 
 def _per_edge(values, edge):
-    """As `_per_state`, each distinct edge (source, action, target) once."""
+    """As `compared`, each distinct edge (source, action, target) once."""
     unique = {edge[row]: value for row, value in values.items()}
-    scores = _per_state(unique, {key: key[0] for key in unique})
+    scores = compared(unique, {key: key[0] for key in unique})
     return {row: scores[edge[row]] for row in values}
 
 
@@ -58,7 +70,7 @@ def distances(edges, goals):
 def naive(table: StepTable, method: str, *, unit: str, factor: float) -> np.ndarray:
     """Advantages of the `paper` presets of rewardflow (factor gamma) and graphgpo (factor omega)."""
     total = np.full(len(table), np.nan)
-    for group in _groups(table):
+    for group in groups(table):
         edge = {}
         for trajectory, rows in group:
             at = trajectory.steps[0].state
@@ -81,7 +93,7 @@ def naive(table: StepTable, method: str, *, unit: str, factor: float) -> np.ndar
         if unit == "edge":
             scores = _per_edge(reward, edge)
         else:
-            scores = _per_state(reward, {row: key[0] for row, key in edge.items()})
+            scores = compared(reward, {row: key[0] for row, key in edge.items()})
         outcomes = standard([float(trajectory.won) for trajectory, _ in group])
         for (_, rows), outcome in zip(group, outcomes, strict=True):
             for row in rows:
@@ -92,14 +104,14 @@ def naive(table: StepTable, method: str, *, unit: str, factor: float) -> np.ndar
 def naive_gigpo(table: StepTable, gamma: float) -> np.ndarray:
     """Advantages of the `paper` preset of gigpo."""
     total = np.full(len(table), np.nan)
-    for group in _groups(table):
+    for group in groups(table):
         returns, source = {}, {}
         for trajectory, rows in group:
             ahead = 0.0
             for row, step in zip(reversed(rows), reversed(trajectory.steps), strict=True):
                 ahead = step.reward + gamma * ahead
                 returns[row], source[row] = ahead, step.state
-        scores = _per_state(returns, source)
+        scores = compared(returns, source)
         outcomes = standard([sum(step.reward for step in trajectory.steps) for trajectory, _ in group])
         for (_, rows), outcome in zip(group, outcomes, strict=True):
             for row in rows:

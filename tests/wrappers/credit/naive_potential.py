@@ -5,28 +5,12 @@ import math
 import numpy as np
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.naive import distances, standard
+from tests.wrappers.credit.naive import compared, distances, groups, standard
 
 
 def _deviation(values, ddof):
     mean = sum(values) / len(values)
     return math.sqrt(sum((v - mean) ** 2 for v in values) / max(len(values) - ddof, 1))
-
-
-def _flat(values):
-    return max(values) - min(values) <= 1e-9 * max(abs(v) for v in values)
-
-
-def _compared(values, sets):
-    """Standardise values (row -> value) among the rows of the same set."""
-    members = {}
-    for row in values:
-        members.setdefault(sets[row], []).append(row)
-    return {
-        row: score
-        for rows in members.values()
-        for row, score in zip(rows, standard([values[row] for row in rows]), strict=True)
-    }
 
 
 def _mean(values):
@@ -36,11 +20,7 @@ def _mean(values):
 def naive_potential(table: StepTable, o: dict) -> np.ndarray:
     """Advantages by options without penalties, rewards at the end, sample deviations over groups."""
     total = np.full(len(table), np.nan)
-    groups = {}
-    for i, trajectory in enumerate(table.to_trajectories()):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
-        groups.setdefault(trajectory.group, []).append((trajectory, rows))
-    for group in groups.values():
+    for group in groups(table):
         for row, score in _of_group(group, o).items():
             total[row] = score
     return total
@@ -124,17 +104,17 @@ def _of_group(group, o):
         here = gain
     step_level = dict.fromkeys(steps, 0.0)
     if o["contrast"] in ("state", "both"):
-        scores = _compared(here, state_of)
+        scores = compared(here, state_of)
         step_level = {row: step_level[row] + scores[row] for row in steps}
     if o["contrast"] in ("task", "both"):
-        scores = _compared(gain, dict.fromkeys(steps, 0))
+        scores = compared(gain, dict.fromkeys(steps, 0))
         step_level = {row: step_level[row] + scores[row] for row in steps}
     if o["contrast"] == "none":
         by = _deviation(list(gain.values()), o["ddof"])
         none = by <= 1e-9 * max(abs(g) for g in gain.values())
         step_level = {row: 0.0 if none else g / (by + 1e-6) for row, g in gain.items()}
     gate = _gates(o, group, steps, worth, won)
-    compared = _compared(returns, state_of)
+    peers = compared(returns, state_of)
     outcomes = [float(t.won) if o["outcome"] == "won" else sum(s.reward for s in t.steps) for t, _ in group]
     result = {}
     for (_, rows), episode in zip(group, standard(outcomes), strict=True):
@@ -142,7 +122,7 @@ def _of_group(group, o):
             rest = 1.0 - gate[row] if o["episode"] == "elsewhere" else 1.0
             result[row] = (
                 o["alpha_step"] * gate[row] * step_level[row]
-                + o["alpha_return"] * compared[row]
+                + o["alpha_return"] * peers[row]
                 + o["alpha_episode"] * rest * episode
             )
     return result

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
 from wrappers.credit.aem import aem
@@ -40,7 +40,7 @@ def test_by_hand() -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-def test_groups_do_not_see_each_other_and_weights_have_mean_1_in_them(seed):
+def test_weights_have_mean_1_in_a_group_and_fall_with_the_entropy(seed):
     table, rng = random_table(seed, win=0.5), np.random.default_rng(seed)
     entropies = rng.uniform(0, 2, len(table))
     weights = aem(table, entropies=entropies, advantages=np.ones(len(table)))
@@ -48,6 +48,4 @@ def test_groups_do_not_see_each_other_and_weights_have_mean_1_in_them(seed):
     for group in range(table.n_groups):
         rows = rng.permutation(np.flatnonzero(table.group == group))
         assert weights[rows].mean() == pytest.approx(1)
-        alone = aem(rebuild(table, rows), entropies=entropies[rows], advantages=np.ones(len(rows)))
-        np.testing.assert_allclose(alone, weights[rows], atol=1e-12)
         assert (np.diff(weights[rows][np.argsort(entropies[rows])]) <= 1e-12).all()

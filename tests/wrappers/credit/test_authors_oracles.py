@@ -5,7 +5,6 @@ rounding by about 1e-6. Such groups (values span at most 1e-5) are left out when
 """
 
 import itertools
-from functools import cache
 
 import numpy as np
 import pytest
@@ -60,12 +59,7 @@ def test_rloo(cross_steps, over):
 
 def _per_case(method, **options):
     """Answers of a method that looks at the whole batch: the originals were given one case at a time."""
-    return np.concatenate([method(of, preset="authors", **options) for of in _batches()])
-
-
-@cache
-def _batches():
-    return [build([case]) for case in cases()]
+    return np.concatenate([method(of, preset="authors", **options) for of, _ in batches()])
 
 
 def test_reinforce_plus_plus():
@@ -171,7 +165,7 @@ def test_rewardflow_node_values_also_with_a_reward_on_every_step():
 @pytest.mark.parametrize(("mode", "std"), MODES)
 def test_rewardflow_as_published_loses_last_transitions(mode, std):
     # The original was run on one group at a time, and what it loses depends on the longest trajectory of the batch.
-    steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of in _batches()]
+    steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of, _ in batches()]
     np.testing.assert_allclose(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), atol=1e-6)
     ours = _per_case(rewardflow, std=std, lose_last=True)
     contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]

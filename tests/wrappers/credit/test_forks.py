@@ -402,13 +402,6 @@ def test_which_rows_are_scored(method, seed):
     assert np.array_equal(scored, table.parent[table.trajectory] < 0 if method is vine else np.ones(len(table), bool))
 
 
-@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
-@given(seed=SEEDS)
-def test_batches_that_all_fail_score_exactly_0(method, preset, seed):
-    table = random_trees(seed, win=0.0)
-    assert not np.nan_to_num(method(table, preset=preset)).any()
-
-
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
 def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):

@@ -88,11 +88,11 @@ def test_optimism_by_hand() -> None:
 
 
 def naive_values(steps, gamma, optimism):
-    """V and Q of one group's steps (state, action, next state, reward, goes on, row): swept 2,000 times."""
+    """V and Q of one group's steps (state, action, next state, reward, goes on, row) by sweeps: .8^200 is 4e-20."""
     largest = max(abs(step[3]) for step in steps) or 1.0
     acted = {step[0] for step in steps}
     value = {target: optimism * largest for _, _, target, _, on, _ in steps if on and target not in acted}
-    for _ in range(2000):
+    for _ in range(200):
         found = {}
         for state, action, target, reward, on, _ in steps:
             found.setdefault((state, action), []).append(reward + gamma * (value.get(target, 0.0) if on else 0.0))

@@ -32,18 +32,6 @@ def test_by_hand() -> None:
     assert _steps(table, invalid="bypass") == pytest.approx([0, 0, 7 / 32, 0, -7 / 32])
 
 
-@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
-def test_noise_states_count_as_refused_steps(invalid):
-    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
-    unmarked = episodes("s -right-> u -wait-> Noise -up-> goal +", "s -right-> u -down-> pit")
-    expected = graphgpo(marked, invalid=invalid)
-    assert graphgpo(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
-    assert graphgpo(unmarked, invalid=invalid).tolist() != expected.tolist()
-    # Kept as in the paper, the noise is a place one step from success.
-    credit = graphgpo_values(unmarked, noise_states=("Noise",))
-    assert credit.graph.by_state(credit.distance)["Noise"] == 1
-
-
 def test_costs() -> None:
     # "up" costs 2: d(u) = 2, d(s) = 3, d(pit) = 4; up is worth 1/4, down 1/32.
     cost = {"up": 2.0}

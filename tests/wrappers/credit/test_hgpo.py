@@ -3,7 +3,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import standard
+from tests.wrappers.credit.naive import standard, trajectories
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo
@@ -70,22 +70,17 @@ def test_without_history_and_wrong_options() -> None:
     assert hgpo(table, **options)[3] == pytest.approx(-1 / 4)
     assert hgpo(table, **options, divide_by="has")[3] == pytest.approx(-1 / 4 * 3 / 5)
     assert hgpo(TABLE, k=50, alpha=0.0, std="none", gamma=1.0) == pytest.approx(_steps(k=1, alpha=0.0) * 2 / 51)
-    refuses(TypeError, r"k must be an integer, got 1\.5", hgpo, TABLE, k=1.5)
-    refuses(TypeError, "k must be an integer, got True", hgpo, TABLE, k=True)
     refuses(ValueError, "k must be at least 0, got -1", hgpo, TABLE, k=-1)
     for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
         refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
     assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
-    refuses(ValueError, "gamma must be between 0 and 1, got 2", hgpo, TABLE, gamma=2.0)
-    refuses(ValueError, "unknown divide_by 'some'", hgpo, TABLE, divide_by="some")
 
 
 def _naive(table, k, alpha, gamma):
     total = np.zeros(len(table))
     members = [{} for _ in range(k + 1)]
     returns = {}
-    for i, trajectory in enumerate(table.to_trajectories()):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
+    for trajectory, rows in trajectories(table):
         ahead = 0.0
         for row, step in zip(reversed(rows), reversed(trajectory.steps), strict=True):
             returns[row] = ahead = step.reward + gamma * ahead

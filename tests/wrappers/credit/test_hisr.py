@@ -121,7 +121,6 @@ def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
         ({"importance": [1, 1, 1, np.inf, 1, 1]}, "row 3 has inf"),
         ({"segments": [0, 0, 2, 2, 0, 0]}, "rising by 0 or 1 from step to step; row 2 has 2"),
         ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
-        ({"preset": "authors"}, "unknown preset 'authors'; known: 'paper'"),
     ],
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:

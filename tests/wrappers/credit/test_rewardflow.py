@@ -50,16 +50,6 @@ def test_by_hand() -> None:
     refuses(ValueError, "unknown aggregate 'median'", rewardflow, table, aggregate="median")
 
 
-@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
-def test_noise_states_count_as_refused_steps(invalid):
-    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
-    unmarked = episodes("s -right-> u -wait-> Noise -up-> goal +", "s -right-> u -down-> pit")
-    expected = rewardflow(marked, invalid=invalid)
-    assert rewardflow(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
-    assert rewardflow(unmarked, invalid=invalid).tolist() != expected.tolist()
-    refuses(TypeError, "noise_states must be a tuple of words, got 'Noise'", rewardflow, unmarked, noise_states="Noise")
-
-
 def test_authors_by_hand() -> None:
     assert rewardflow(TABLE, std="none", alpha_action=0.0) == pytest.approx([0.5, 0.5, 0.5, -0.5, -0.5])
     rich = episodes("s -a-> goal +", "s -b-> pit", reward=50.0)

@@ -1,0 +1,141 @@
+"""What every scorer that learns satisfies: it goes on to the bit, beside an adapter too, and names a wrong setting."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from baselines.scorers.action_value import ActionValue, ActionValueConfig
+from baselines.scorers.contribution import Contribution, ContributionConfig
+from baselines.scorers.critic import CriticConfig
+from baselines.scorers.hindsight import Hindsight, HindsightConfig
+from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
+from baselines.scorers.reply_in_hindsight import ReplyInHindsightConfig
+from baselines.scorers.scorer import ScorerConfig
+from baselines.scorers.segmented_reward import SegmentedRewardConfig
+from baselines.scorers.task_distance import TaskDistanceConfig
+from policies.lora import LoraSettings, add_lora
+from tests.baselines.corridor_learning import babbling_policy, digest, small_policy
+from tests.baselines.scorers.heads import learn, played
+from tests.cases import cases
+from tests.refusals import refuses
+from wrappers.credit import action_targets
+
+RATE = 1e-3
+
+
+@cases(
+    "scorer, config",
+    (ActionValue, ActionValueConfig(minibatch_rows=2)),
+    (Contribution, ContributionConfig(minibatch_trajectories=5, head="mlp")),
+    (Hindsight, HindsightConfig(minibatch_rows=4)),
+    (ImplicitReward, ImplicitRewardConfig(minibatch_groups=1)),
+    (ImplicitReward, ImplicitRewardConfig(minibatch_groups=1, reference="start", loss="ce")),
+    (ImplicitReward, ImplicitRewardConfig(minibatch_groups=1, centre=True)),
+    (ImplicitReward, ImplicitRewardConfig(minibatch_groups=1, centre="group", level="token")),
+)
+def test_a_loaded_state_goes_on_to_the_bit(scorer: Callable[..., Any], config: Any) -> None:
+    tables = [played(seed=seed) for seed in range(4)]
+    straight, rng = scorer(babbling_policy(), config), np.random.default_rng(1)
+    expected = [learn(straight, table, RATE, rng) for table in tables]
+    first, rng = scorer(babbling_policy(), config), np.random.default_rng(1)
+    rows = [learn(first, table, RATE, rng) for table in tables[:2]]
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    # Other weights than it began with, but where the policy itself is what it is compared with.
+    second = scorer(babbling_policy() if scorer is ImplicitReward else small_policy(seed=1), config)
+    second.load_state_dict(torch.load(io.BytesIO(file.getvalue())))
+    assert rows + [learn(second, table, RATE, rng) for table in tables[2:]] == expected
+    np.testing.assert_array_equal(second.scores(tables[0]), straight.scores(tables[0]))
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name])
+
+
+@cases(
+    "scorer, config",
+    (ActionValue, ActionValueConfig()),
+    (Contribution, ContributionConfig()),
+    (Hindsight, HindsightConfig()),
+    (ImplicitReward, ImplicitRewardConfig()),
+    (ImplicitReward, ImplicitRewardConfig(reference="start")),
+    (ImplicitReward, ImplicitRewardConfig(centre=True)),
+)
+def test_beside_an_adapter_the_base_is_shared_and_stands_still(scorer: Callable[..., Any], config: Any) -> None:
+    pytest.importorskip("peft")
+    policy = add_lora(babbling_policy(), LoraSettings(rank=2, alpha=4.0), seed=0)
+    before = digest(policy)
+    made, table = scorer(policy, config), played()
+    theirs = {weight.data_ptr() for weight in policy.model.parameters() if not weight.requires_grad}
+    headed = hasattr(made.model, "trunk")
+    trunk = made.model.trunk if headed else made.model
+    assert {weight.data_ptr() for weight in trunk.parameters() if not weight.requires_grad} <= theirs
+    learn(made, table)
+    learn(made, table)
+    assert (made.scores(table) != (1.0 if scorer is Hindsight else 0.0)).any()  # what a new one says
+    assert digest(policy) == before
+    state = made.state_dict()
+    assert all("lora_" in name or (headed and not name.startswith("trunk")) for name in state["model"])
+    assert "start" not in state
+
+
+@cases(
+    "scorer, config, unlearned",
+    (ActionValue, ActionValueConfig(loss="cross-entropy", minibatch_rows=1000), lambda table, worth: np.log(2)),
+    (ActionValue, ActionValueConfig(loss="squared", minibatch_rows=1000), lambda table, worth: np.mean(worth**2)),
+    (Contribution, ContributionConfig(head="linear"), lambda table, worth: table.trajectory_won.mean()),
+    (Contribution, ContributionConfig(head="mlp"), lambda table, worth: table.trajectory_won.mean()),
+)
+def test_a_new_one_says_0_and_one_update_moves_it_and_lowers_its_loss(
+    scorer: Callable[..., Any], config: Any, unlearned: Callable[..., float]
+) -> None:
+    table, made = played(), scorer(small_policy(), config)
+    before = {name: weight.clone() for name, weight in made.model.named_parameters()}
+    assert np.array_equal(made.scores(table), np.zeros(len(table)))
+    first, second, third = (learn(made, table, RATE) for _ in range(3))
+    assert first["prm_loss"] == pytest.approx(unlearned(table, action_targets(table, gamma=0.95, outcome="won")))
+    assert third["prm_loss"] < second["prm_loss"] < first["prm_loss"]
+    moved = {name.split(".")[0] for name, weight in made.model.named_parameters() if (weight != before[name]).any()}
+    assert moved == {"trunk", "head"}
+    assert first["explained_variance"] == 0.0  # it said 0 everywhere
+    if getattr(config, "loss", "") == "cross-entropy":
+        assert ((made.scores(table) > 0) & (made.scores(table) < 1)).all()
+
+
+@cases(
+    "config, changes, words",
+    (ScorerConfig, {"level": "word"}, "level must be 'turn' or 'token', got 'word'"),
+    (ScorerConfig, {"rate": 0.0}, "rate must be above 0"),
+    (ScorerConfig, {"microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1"),
+    (ActionValueConfig, {"level": "token"}, "level must be 'turn'"),
+    (ActionValueConfig, {"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
+    (ActionValueConfig, {"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
+    (ActionValueConfig, {"unit": "board"}, "unit must be 'history' or 'state'"),
+    (ContributionConfig, {"level": "token"}, "level must be 'turn'"),
+    (ContributionConfig, {"head": "deep"}, "head must be 'linear' or 'mlp', got 'deep'"),
+    (ContributionConfig, {"segments": 4}, "segments must be a function"),
+    (ContributionConfig, {"minibatch_trajectories": 0}, "minibatch_trajectories must be at least 1"),
+    (SegmentedRewardConfig, {"alpha": 1.5}, "alpha must be at least 0 and at most 1, got 1.5"),
+    (SegmentedRewardConfig, {"scale": "two"}, "scale must be 'outcome', 'one' or 'predicted'"),
+    (SegmentedRewardConfig, {"level": "token"}, "level must be 'turn'"),
+    (CriticConfig, {"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
+    (CriticConfig, {"epochs": 0}, "epochs must be at least 1"),
+    (CriticConfig, {"value_clip": 0.0}, "value_clip must be None or above 0"),
+    (ImplicitRewardConfig, {"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
+    (ImplicitRewardConfig, {"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
+    (ImplicitRewardConfig, {"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
+    (ImplicitRewardConfig, {"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='s"),
+    (ImplicitRewardConfig, {"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
+    (ImplicitRewardConfig, {"margin": -1.0}, "margin must be None or at least 0"),
+    (HindsightConfig, {"level": "token"}, r"HindsightConfig\.level must be 'turn'"),
+    (ReplyInHindsightConfig, {"final": "end"}, "final must be 'state' or 'outcome', got 'end'"),
+    (ReplyInHindsightConfig, {"level": "token"}, "level must be 'turn'"),
+    (ReplyInHindsightConfig, {"temperature": 0.0}, "temperature must be None or above 0"),
+    (TaskDistanceConfig, {"gamma": 0.0}, "gamma must be above 0 and at most 1"),
+    (TaskDistanceConfig, {"max_tasks": 0}, "max_tasks must be None or at least 1"),
+    (TaskDistanceConfig, {"level": "token"}, "level must be 'turn'"),
+)
+def test_a_wrong_setting_is_named(config: Callable[..., Any], changes: dict[str, Any], words: str) -> None:
+    refuses(ValueError, words, config, **changes)
