@@ -316,12 +316,9 @@ def _update(
     if taught:
         figures["distillation_loss"] = lesson_loss / max(count, 1)
     return {
-        "policy_loss": policy_loss / max(count, 1),
-        "grad_norm": sum(norms) / max(count, 1),
-        "updates": float(len(norms)),
-        "silent_updates": 1.0 - len(norms) / max(count, 1),
-        **figures,
-    }
+        "policy_loss": policy_loss / max(count, 1), "grad_norm": sum(norms) / max(count, 1),
+        "updates": float(len(norms)), "silent_updates": 1.0 - len(norms) / max(count, 1), **figures,
+    }  # fmt: skip
 
 
 def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tensor | None:

@@ -80,8 +80,16 @@ def method_names() -> list[str]:
         spec = importlib.util.find_spec(top)  # a package's own file is not run
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
             for path in sorted((Path(folder) / below).glob("*.py")):
-                found += re.findall(rf'\b{called}\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+                calls = re.split(rf"\b{called}\(", path.read_text(encoding="utf-8"))[1:]
+                found += [_named(call) for call in calls]
     return list(dict.fromkeys(found))
+
+
+def _named(call: str) -> str:
+    """Return the first argument, a word; else the argument `name`; else the function, or that of "module:function"."""
+    word, named = re.match(r'\s*"(\w+)"', call), re.search(r'\bname="(\w+)"', call)
+    function = re.match(r'\s*"?(?:[\w.]+:)?(\w+)', call)
+    return str((word or named or function)[1])  # type: ignore[index]
 
 
 def check_names(arguments: Sequence[str]) -> None:

@@ -200,13 +200,10 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
             f"the context {kind!r} is made of what wrappers.privileged.Privileged notes: wrap the environments in it"
         )
     makers: Mapping[str, Callable[[], Contexts]] = {
-        "expert": lambda: _expert(table, notes),
-        "demonstration": lambda: _demonstrations(table, notes),
-        "sibling": lambda: _siblings(table),
-        "next": lambda: _next(table, notes),
-        "feedback": lambda: _feedback(table),
+        "expert": lambda: _expert(table, notes), "demonstration": lambda: _demonstrations(table, notes),
+        "sibling": lambda: _siblings(table), "next": lambda: _next(table, notes), "feedback": lambda: _feedback(table),
         "outcome": lambda: _outcome(table),
-    }
+    }  # fmt: skip
     found = makers[kind]()
     return Contexts(found.right, [texts[:most_wrong] for texts in found.wrong])
 

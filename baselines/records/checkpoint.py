@@ -300,11 +300,8 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
     described = {
         "model": {name: _kind(value) for name, value in policy.model.state_dict().items()},
         "vocabulary": None if tokenizer is None else _digest(sorted(tokenizer.get_vocab().items())),
-        "policy": _plain(played),
-        "config": _plain(numbers),
-        "method": method,
-        "tasks": _digest(_plain(tasks)),
-    }
+        "policy": _plain(played), "config": _plain(numbers), "method": method, "tasks": _digest(_plain(tasks)),
+    }  # fmt: skip
     return {**described, "frozen": fingerprint(fixed)} if fixed else described
 
 

@@ -196,11 +196,7 @@ def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
 
 
 _RULES: dict[str, Callable[[Sequence[Row], bool, Mapping[int, str]], str]] = {
-    "warning_no_success": _no_success,
-    "warning_no_better": _no_better,
-    "warning_refused": _refused,
-    "warning_no_contrast": _no_contrast,
-    "warning_little_signal": _little_signal,
-    "warning_collapse": _collapse,
+    "warning_no_success": _no_success, "warning_no_better": _no_better, "warning_refused": _refused,
+    "warning_no_contrast": _no_contrast, "warning_little_signal": _little_signal, "warning_collapse": _collapse,
     "warning_entropy": _entropy,
-}
+}  # fmt: skip

@@ -37,7 +37,7 @@ from baselines.runs.run import train_policy
 from baselines.runs.stack import CLONE, learned_policy, trainer_config
 from benchmarks import options
 from benchmarks.console import arguments, named, say
-from benchmarks.json_files import check_same, load
+from benchmarks.json_files import ResultsError, check_same, load
 from benchmarks.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.processes import Progress
 from benchmarks.study import Study, Tell, part_name, show_page
@@ -248,7 +248,7 @@ def _prepare(plan: Plan, config: StudyConfig, folder: Path, tell: Tell) -> Itera
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ResultsError):  # such as final runs whose clone is being made again
             if any(study.path(folder, name).is_file() for name in plan.runs):
                 study.save(study.found(config, [], folder), path)
         raise

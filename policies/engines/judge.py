@@ -220,17 +220,12 @@ class JudgeScorer:
     def describe(self) -> dict[str, Any]:
         hooks = {"task": self._task, "seen": self._seen, "done": self._done}
         return {
-            "scorer": "judge",
-            "model": self.endpoint.model,
-            "temperature": self.endpoint.temperature,
-            "prompt": hashlib.sha256((self._system + _USER).encode()).hexdigest()[:12],
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "outcome": self.outcome,
+            "scorer": "judge", "model": self.endpoint.model, "temperature": self.endpoint.temperature,
+            "prompt": hashlib.sha256((self._system + _USER).encode()).hexdigest()[:12], "lowest": self.lowest,
+            "highest": self.highest, "outcome": self.outcome,
             "told": "prompts" if self._tokenizer is not None else "states",
-            "hooks": [name for name, hook in hooks.items() if hook is not None],
-            **self._limits,
-        }
+            "hooks": [name for name, hook in hooks.items() if hook is not None], **self._limits,
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"JudgeScorer({self.endpoint!r})"
@@ -285,11 +280,9 @@ class JudgeScorer:
         names = [str(step) for step in range(1, steps + 1)]
         asked = 'the name "1"' if steps == 1 else f'the names "1" to "{steps}"'
         schema = {
-            "type": "object",
-            "properties": dict.fromkeys(names, number),
-            "required": names,
+            "type": "object", "properties": dict.fromkeys(names, number), "required": names,
             "additionalProperties": False,
-        }
+        }  # fmt: skip
         system = {"role": "system", "content": self._system}
         return ChatRequest((system, {"role": "user", "content": _USER.format(lines=lines, names=asked)}), schema=schema)
 

@@ -83,11 +83,6 @@ def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, CorridorEnv, **options)
 
 
-@pytest.mark.parametrize("task_id", ["train", "train/x", "nope/1", "train/-1", "train/" + "9" * 30])
-def test_unknown_tasks_are_refused(task_id: str) -> None:
-    refuses(ValueError, "unknown task_id", lambda: CorridorEnv().reset(options={"task_id": task_id}))
-
-
 def test_the_guide_mistakes_half_of_the_words_as_often_as_it_says() -> None:
     rng, right = np.random.default_rng(0), {word: [] for word in WORDS}
     for _ in range(300):

@@ -126,6 +126,20 @@ def test_an_interrupted_study_writes_what_is_finished_and_keeps_the_run_that_was
     assert folders == {"records", part_name(second.name)}
 
 
+def test_a_stop_while_a_clone_is_made_again_loses_nothing(study, tmp_path, monkeypatch):
+    # A final run is missing, so that its clone is needed; until it is there, another final run has no clone.
+    path = tmp_path / "sokoban.json"
+    save(dataclasses.replace(study, records=study.records[:-1]), path)
+    content = path.read_bytes()
+
+    def stopped(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.training.head_to_head._clone", stopped)
+    assert "the same command continues" in run("--quick", "--jobs", 1, "--out", tmp_path, status=130)
+    assert path.read_bytes() == content
+
+
 def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
     records, page = tmp_path / "records", tmp_path / "docs" / "results" / "head-to-head-sokoban.md"
     records.mkdir()
