@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -67,6 +68,11 @@ def test_an_episode_of_the_corridor_and_its_branches() -> None:
     observation, reward, terminated, _, info = env.step("right")
     assert (observation, reward, terminated, info["won"]) == ("cell 4", 1.0, True, True)
     refuses(ResetNeeded, "call reset", env.step, "right")
+    env, other = CorridorEnv(), CorridorEnv()
+    for seed in range(10):
+        _, info = env.reset(seed=seed)
+        assert other.reset(seed=seed)[1] == info
+        assert other.reset(options={"task_id": info["task_id"]})[1]["state_key"] == info["state_key"]
     env = CorridorEnv()
     env.reset(options={"index": 2})
     env.step("right")
@@ -85,6 +91,40 @@ def test_wrong_use_says_what_exists() -> None:
     env.reset(seed=0)
     refuses(TypeError, "expected a str command, got int", env.step, 1)
     refuses(ValueError, "did you mean 'ansi'", CorridorEnv, render_mode="ansii")
+
+
+def test_stock_shared_memory_vectorisation_fails_loudly_and_pipes_work() -> None:
+    refuses(ValueError, "shared_memory", gym.vector.AsyncVectorEnv, [CorridorEnv] * 2)
+    envs = gym.vector.AsyncVectorEnv([CorridorEnv] * 2, shared_memory=False)
+    observations, _ = envs.reset(seed=0, options={"index": 2})
+    assert observations == ("cell 2", "cell 2")
+    assert envs.step(("left", "right"))[0] == ("cell 1", "cell 3")
+    envs.close()
+
+
+class ShortCorridorEnv(CorridorEnv):
+    """A corridor in which two commands that are no directions are one too many."""
+
+    def begin(self, options: dict) -> None:
+        super().begin(options)
+        self.jumps = 0
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        self.jumps += command == "jump"
+        return super().act(command)
+
+    def is_cut(self) -> bool:
+        return self.jumps == 2
+
+
+def test_an_environment_may_cut_its_episode_itself() -> None:
+    env = ShortCorridorEnv()
+    env.reset(options={"index": 2})
+    assert env.step("jump")[1:4] == (-0.5, False, False)
+    assert env.step("jump")[1:4] == (-0.5, False, True)
+    refuses(ResetNeeded, "over", env.step, "left")
+    env.reset(options={"index": 3})
+    assert env.step("right")[1:4] == (1.0, True, False)
 
 
 def test_names_and_numbers_are_checked() -> None:
@@ -155,6 +195,22 @@ def chosen(options: dict, seed: int = 0, split: str = "train") -> str:
     return choose(Five(), split, options, np.random.default_rng(seed))
 
 
+@cases(
+    "options, expected",
+    ({"index": 1}, "b"),
+    ({"index": np.int64(1)}, "b"),
+    ({"index": np.uint8(2)}, "c"),
+    ({"split": "test", "index": 0}, "d"),
+    ({"split": np.str_("test"), "index": 0}, "d"),
+    ({"task_id": "e"}, "e"),
+    ({"task_id": np.str_("e"), "split": "test"}, "e"),
+    ({"task_id": None, "index": 1}, "b"),
+    ({"task_id": "e", "index": None, "split": None}, "e"),
+)
+def test_a_task_is_named_by_index_or_id_and_none_is_not_given(options: dict, expected: str) -> None:
+    assert chosen(options) == expected
+
+
 def test_an_open_index_is_drawn_from_the_split() -> None:
     rng = np.random.default_rng(4)
     expected = ["abc"[rng.integers(3)] for _ in range(20)]
@@ -167,13 +223,19 @@ def test_an_open_index_is_drawn_from_the_split() -> None:
 @cases(
     "options, message",
     ({"split": "tset"}, "unknown split 'tset' of the five letters; .*did you mean 'test'"),
+    ({"split": 3}, "unknown split 3"),
     ({"split": ["train"]}, "unknown split"),
     ({"split": "empty"}, "split 'empty' of the five letters holds no task"),
     (
         {"split": "test", "index": 2},
         "index 2 is out of range: split 'test' of the five letters has 2 tasks, use 0 to 1",
     ),
+    ({"index": 10**30}, "is out of range"),
     ({"index": -1}, "option 'index' must be an integer of at least 0, got -1"),
+    ({"index": 1.0}, "option 'index' must be an integer"),
+    ({"index": True}, "option 'index' must be an integer"),
+    ({"index": np.True_}, "option 'index' must be an integer"),
+    ({"index": np.array([1])}, "option 'index' must be an integer"),
     ({"index": "1"}, "option 'index' must be an integer"),
     ({"task_id": "z"}, "no task 'z' in any split"),
     ({"task_id": "a", "split": "test"}, "no task 'a' in test"),

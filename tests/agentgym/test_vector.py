@@ -1,6 +1,6 @@
 """TextVectorEnv on the corridor, by hand; equality with single environments is in test_contract.py for every id."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,41 @@ def test_autoreset_modes_by_hand() -> None:
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
 
 
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_settled_columns_follow_episodes_that_begin_end_and_are_restored(mode: AutoresetMode) -> None:
+    class Settled(CorridorEnv):
+        SETTLED = ("task_id", "won")
+
+        def advance(self, command: str, info: dict[str, Any]) -> tuple[str, float, bool, dict[str, Any]]:
+            reward, over, valid = self.act(command)
+            info.update(self.describe(valid))  # one dict per episode
+            return self.observe(), reward, over, info
+
+    class SettledVector(CorridorVectorEnv):
+        env_class = Settled
+
+    plain, settled = (kind(3, max_episode_steps=6, autoreset_mode=mode) for kind in (CorridorVectorEnv, SettledVector))
+    infos = [envs.reset(seed=0)[1] for envs in (plain, settled)]
+    rng, shown, wins = np.random.default_rng(0), list[tuple[Any, str]](), 0
+    for step in range(40):
+        actions = rng.choice(["left", "right", "right", "jump"], 3)
+        found = [envs.step(actions) for envs in (plain, settled)]
+        infos = [each[-1] for each in found]
+        over = found[0][2] | found[0][3]
+        wins += int(infos[0].get("final_info", infos[0])["won"].sum())
+        if step == 10:
+            kept = [[envs.snapshot(i) for i in range(3)] for envs in (plain, settled)]
+        if step == 20:
+            infos += [envs.restore([2, 0], states[:2])[1] for envs, states in zip((plain, settled), kept, strict=True)]
+        elif mode is AutoresetMode.DISABLED and over.any():
+            infos += [envs.reset(options={"reset_mask": over})[1] for envs in (plain, settled)]
+        for one, other in zip(infos[::2], infos[1::2], strict=True):
+            assert repr(one) == repr(other)
+        shown.append((infos[1]["task_id"], repr(infos[1]["task_id"])))
+    assert wins > 3
+    assert all(repr(column) == words for column, words in shown)  # later steps change no column that was given out
+
+
 def test_a_subclass_that_changes_one_of_three_is_stepped_by_all_three() -> None:
     class Own(CorridorEnv):
         def advance(self, command: str, info: dict[str, Any]) -> tuple[str, float, bool, dict[str, Any]]:
@@ -84,7 +119,14 @@ def test_a_subclass_that_describes_more_often_has_no_settled_columns() -> None:
     assert envs.step(["right"])[-1]["score"].tolist() == [0.25]
 
 
-def test_stock_wrappers_snapshots_and_seeds_of_numpy() -> None:
+def test_columns_stock_wrappers_and_snapshots() -> None:
+    envs = CorridorVectorEnv(3)
+    _, infos = envs.reset(seed=0)
+    assert infos["won"].dtype == infos["is_action_valid"].dtype == np.bool_
+    assert infos["score"].dtype == np.float64
+    assert infos["state_key"].dtype == infos["admissible_actions"].dtype == np.object_
+    assert infos["admissible_actions"][2] == ("left", "right")
+    assert not any(key.startswith("_") for key in infos)
     envs = DictInfoToList(RecordEpisodeStatistics(CorridorVectorEnv(2)))
     envs.reset(seed=0, options={"index": 2})
     envs.step(["right", "left"])
@@ -120,6 +162,20 @@ def test_constructor_errors(arguments: dict, message: str) -> None:
     refuses(ValueError, message, CorridorVectorEnv, **arguments)
 
 
+@pytest.mark.parametrize("form", [np.array, lambda actions: [np.str_(action) for action in actions], tuple])
+def test_actions_reach_the_environments_as_plain_strings(form: Callable[[list[str]], Sequence[str]]) -> None:
+    envs = CorridorVectorEnv(3, autoreset_mode="Disabled")
+    envs.reset(options=[{"index": 3}, {"index": 2}, {"index": 2}])
+    played = []
+    for env in envs.envs:
+        env.act = lambda command, act=env.act: played.append(command) or act(command)
+    # The first sub-environment is over after one step: what stands in its place is not played.
+    for actions in (["right", "left", "ju\x1bmp"], ["right", "right", "right"]):
+        envs.step(form(actions))
+    assert played == ["right", "left", "ju\ufffdmp", "right", "right"]
+    assert {type(command) for command in played} == {str}
+
+
 def test_wrong_use_is_explained_and_moves_nothing() -> None:
     envs = CorridorVectorEnv(2)
     with pytest.raises(ResetNeeded):
@@ -129,6 +185,7 @@ def test_wrong_use_is_explained_and_moves_nothing() -> None:
     refuses(ValueError, r"one entry per sub-environment \(2\), got 1 entries", envs.step, ["left"])
     with pytest.raises(TypeError, match=r"list, a tuple or an array with one entry per sub-environment \(2\), got str"):
         envs.step("left")
+    refuses(TypeError, "sub-environment 1: expected a str command, got NoneType", envs.step, ["left", None])
     for mask in ([True, False], np.array([1, 0]), np.array([True])):
         refuses(ValueError, "bool array of shape", envs.reset, options={"reset_mask": mask})
     refuses(ValueError, "at least one True", envs.reset, options={"reset_mask": np.array([False, False])})

@@ -1,5 +1,5 @@
 """All trials, in the order in which they are printed."""
 
-from tests.robustness import disks, files, growing, network, playing, tables
+from tests.robustness import disks, files, growing, network, pages, playing, tables, trees
 
-TRIALS = [trial for each in (playing, files, growing, network, tables, disks) for trial in each.TRIALS]
+TRIALS = [trial for each in (playing, trees, files, growing, network, tables, disks, pages) for trial in each.TRIALS]

@@ -1,4 +1,4 @@
-"""Trials of folders in a bad state, killed processes, and disks that fill up: links that lead
+"""Trials of folders in a bad state, killed processes, disks that fill up, and several writers at once: links that lead
 in circles, nowhere or out, and what may not be read or written.
 
 Each is tried in a process of its own, which has no more rights than the files give it and is ended when it hangs.
@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from hypothesis import strategies as st
 
+from agentgym.outside.files import LockedError, locked, write_file
+from agentgym.trajectory import StepTable
 from tests.robustness.damage import check_words, put
 from tests.robustness.files import FORMATS, NEEDS
 from tests.robustness.trial import Trial, record
@@ -307,6 +310,27 @@ def check_full_disk(size: int) -> None:
         assert not [path for path in folder.iterdir() if not path.name.startswith("checkpoint")]
 
 
+def table(number: int) -> StepTable:
+    return StepTable.from_arrays(
+        group=["g"] * 500, trajectory=["a"] * 500, t=np.arange(500), state=np.arange(500), action=["x" * 20] * 500,
+        next_state=np.arange(500) + 1, reward=np.full(500, float(number)), won=np.ones(500),
+    )  # fmt: skip
+
+
+def check_table(milliseconds: float) -> None:
+    """After a kill a table's file is that of one of the writes."""
+
+    def work(pipe: int) -> None:
+        for number in range(1, 10_000):
+            table(number).to_jsonl(path)
+            os.write(pipe, b".")
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "x.jsonl"
+        finished = kill_while(work, milliseconds)
+        assert set(StepTable.from_jsonl(path).reward.tolist()) <= {float(finished), float(finished + 1)}
+
+
 def check_log(milliseconds: float) -> None:
     """After a kill a training log holds every row that was finished, and can be gone on with."""
     from baselines.records.metrics import MetricsLog, read_log
@@ -331,10 +355,41 @@ def check_log(milliseconds: float) -> None:
         assert [row["iteration"] for row in read_log(path)] == [*range(finished + 1)]
 
 
+def check_writers(sizes: list[int]) -> None:
+    """Several processes write one file and take one lock: the file is one writer's, and the lock is held by one."""
+
+    def work(size: int, letter: bytes) -> Callable[[int], None]:
+        def run(pipe: int) -> None:
+            for _ in range(10):
+                write_file(path, letter * size)
+                try:
+                    with locked(lock, wait=False):
+                        before = counter.read_bytes()
+                        time.sleep(0.001)
+                        write_file(counter, before + b".")
+                        os.write(pipe, b".")
+                except LockedError:
+                    pass
+
+        return run
+
+    with tempfile.TemporaryDirectory() as name:
+        path, lock, counter = (Path(name) / each for each in ("x", "lock", "counter"))
+        counter.write_bytes(b"")
+        children = [in_child(work(size, b"abcd"[i : i + 1])) for i, size in enumerate(sizes)]
+        taken = sum(reported(pipe) for _, pipe in children)
+        assert [os.waitpid(process, 0)[1] for process, _ in children] == [0] * len(children)
+        assert path.read_bytes() in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
+        assert len(counter.read_bytes()) == taken
+        assert sorted(each.name for each in Path(name).iterdir()) == ["counter", "lock", "x"]
+
+
 _milliseconds = st.floats(0, 40)
 
 TRIALS += [
     Trial("crashes/checkpoint", _milliseconds, check_checkpoint, 8, cheap=False, needs=("torch",)),
     Trial("crashes/full disk", st.integers(0, 6 * SIZE), check_full_disk, 8, cheap=False, needs=("torch",)),
+    Trial("crashes/table", _milliseconds, check_table, 8, cheap=False),
     Trial("crashes/log", _milliseconds, check_log, 8, cheap=False, needs=("torch",)),
+    Trial("crashes/writers", st.lists(st.integers(0, 300_000), min_size=2, max_size=4), check_writers, 4, cheap=False),
 ]

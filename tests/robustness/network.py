@@ -117,7 +117,7 @@ def check_retriever(given: dict[str, Any]) -> None:
     """A search that fails is a failure value; what is found can be written down."""
     body = body_of(given["body"], FOUND)
     length = max(len(body) + given["length"], 0) if given["length"] else None
-    with chat_server.chat_server(chat_server.raw(body, given["status"], length)) as server:
+    with loopback.scripted(loopback.answer(body, given["status"], length)) as server:
         retriever = HttpRetriever(server.url, timeout=1.0, retries=0, headers={"Authorization": f"Bearer {KEY}"})
         (found,) = retriever.search(["ada"], 2)
     if isinstance(found, SearchFailure):
@@ -176,7 +176,7 @@ def check_server(given: list[dict[str, Any]]) -> None:
 
 
 TRIALS = [
-    Trial("network/endpoint", st.lists(answers, min_size=1, max_size=3), check_endpoint, 25, needs=("aiohttp",)),
+    Trial("network/endpoint", st.lists(answers, min_size=1, max_size=3), check_endpoint, 25, needs=("openai",)),
     Trial("network/judge", answers, check_judge, 40, needs=("aiohttp",)),
     Trial("network/retriever", answers, check_retriever, 40),
     Trial("network/server", st.lists(requests, min_size=1, max_size=3), check_server, 12),

@@ -1,6 +1,7 @@
 """Games small enough to search completely, given games to play, game files in the official form, the official games."""
 
 import json
+import lzma
 import tarfile
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, mask, numbered
 from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.rules import World
-from tests.oracles import oracle, rows
+from tests.oracles import oracle
 
 #: Commands that change nothing a goal looks at.
 IDLE = ("look", "inventory", "help", "examine", "slice")
@@ -432,10 +433,12 @@ def games(archive: str, only: Collection[str] | None = None) -> dict[str, Game]:
 def episodes(trace: str) -> list[list[dict[str, Any]]]:
     """Recorded episodes: a "reset" row, then "step" rows."""
     played: list[list[dict[str, Any]]] = []
-    for row in rows("alfworld", "traces", f"{trace}.jsonl.xz"):
-        if row["kind"] == "reset":
-            played.append([])
-        played[-1].append(row)
+    with lzma.open(oracle("alfworld", "traces", f"{trace}.jsonl.xz"), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row["kind"] == "reset":
+                played.append([])
+            played[-1].append(row)
     return played
 
 

@@ -1,8 +1,10 @@
 """The environment around the household: tasks, rewards, info, experts, snapshots."""
 
 import math
+import pickle
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -105,6 +107,17 @@ def test_the_expert_follows_the_walkthrough_then_plans() -> None:
             assert tuple(actions[1:]) == walkthrough
 
 
+def test_the_expert_of_data_without_walkthroughs_plans() -> None:
+    for game in [*games("old_put").values()][:10]:
+        env = env_of(game, expert=True)
+        _, info = env.reset()
+        for _ in range(int(env.distance())):
+            assert info["expert_action"] in env.optimal_actions()
+            *_, info = env.step(info["expert_action"])
+        assert info["won"]
+        assert (env.distance(), env.optimal_actions()) == (0.0, ())
+
+
 @pytest.mark.parametrize("repairs", [(), "all"])
 def test_the_expert_wins_from_anywhere(repairs: Any) -> None:
     """Official games with objects listed twice included."""
@@ -123,6 +136,22 @@ def test_the_expert_wins_from_anywhere(repairs: Any) -> None:
                 break
             *_, info = env.step(info["expert_action"])
         assert info["won"] or math.isinf(env.distance())
+
+
+def test_snapshots_work_across_games_and_keep_the_walkthrough() -> None:
+    env, other = ALFWorldEnv(data="generated", expert=True), ALFWorldEnv(data="generated", expert=True)
+    other.reset(options={"index": 3})
+    _, info = env.reset(options={"index": 2})
+    while not info["won"]:
+        saved = pickle.loads(pickle.dumps(env.snapshot()))
+        assert len(pickle.dumps(saved)) < 4000
+        observation, restored = other.restore(saved)
+        assert (observation, restored) == (env.observe(), info)
+        assert other.world.game is env.world.game
+        *_, info = env.step(info["expert_action"])
+    assert other.restore(env.snapshot())[1]["won"]
+    with pytest.raises(gym.error.ResetNeeded):
+        other.step("look")
 
 
 def test_groups_share_their_game_and_keys_of_the_papers() -> None:

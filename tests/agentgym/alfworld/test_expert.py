@@ -16,7 +16,8 @@ from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, Task, read_task
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.text import introduction
-from tests.agentgym.alfworld.support import GOALS, PROBLEM, Search, content, games, random_game, small_game
+from tests.agentgym.alfworld.support import GOALS, IDLE, PROBLEM, Search, content, games, random_game, small_game
+from tests.agentgym.alfworld.support import key as what_matters
 from tests.agentgym.hard_inputs import COMMANDS, TASKS, admissible_in_a_crowded_room, turns_in_a_crowded_room
 from tests.refusals import refuses
 
@@ -30,10 +31,11 @@ def play(world: World, *commands: str) -> World:
     return world
 
 
-def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a_search_finds() -> None:
-    rng = np.random.default_rng(0)
+def compare(seed: int, count: int) -> tuple[int, int]:
+    """Compare all states of some random games; returns the numbers of states and of dead ends."""
+    rng = np.random.default_rng(seed)
     states = dead = 0
-    for i in range(24):
+    for i in range(count):
         game = random_game(rng, TASK_TYPES[i % 6], size=int(rng.integers(2, 5)))
         repairs = ("ghosts", "toggle")[: rng.integers(3)] if rng.random() < 0.3 else ()
         # with all verbs now and then: heating what should be cool, cleaning what need not be
@@ -53,8 +55,49 @@ def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a
                 assert play(world, *commands).won
             states += 1
             dead += length is None
+    return states, dead
+
+
+def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a_search_finds() -> None:
+    states, dead = compare(seed=0, count=24)
     assert states > 4000
     assert dead > 100
+
+
+@pytest.mark.long
+def test_many_more_small_games() -> None:
+    assert compare(seed=1, count=240)[0] > 60_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [*((kind, 1) for kind in TASK_TYPES), pytest.param("", 40, marks=pytest.mark.long)]
+)
+def test_no_search_finds_a_shorter_way_in_generated_games(kind: str, count: int) -> None:
+    """Whole rooms, the smallest there are, with all commands that change anything, from the first state on."""
+    games = [generate(GameSpec("train", index, ghosts=0.1)) for index in range(200)]
+    games = sorted((game for game in games if kind in game.task_type), key=lambda game: len(game.receptacles))
+    for game in games[:count]:
+        assert first_win(game) == len(game.walkthrough) == distance(World(game)), game.task_id
+
+
+def first_win(game: Game) -> int:
+    """Commands to the nearest won state, breadth first."""
+    world, length = World(game), 0
+    known, layer = {what_matters(world)}, [world.get_state()]
+    while layer:
+        length, before, layer = length + 1, layer, []
+        for state in before:
+            world.set_state(state)
+            for command in world.admissible():
+                if not command.startswith(IDLE):
+                    world.set_state(state)
+                    world.step(command)
+                    if world.won:
+                        return length
+                    if what_matters(world) not in known:
+                        known.add(what_matters(world))
+                        layer.append(world.get_state())
+    raise AssertionError(f"{game.task_id} cannot be won")
 
 
 def kitchen(task_type: str, goal: tuple[str, str], objects: list[tuple[str, list[int]]]) -> World:
@@ -361,6 +404,18 @@ def test_different_states_have_different_keys(repairs: tuple[str, ...]) -> None:
     assert count > 3000
 
 
+def test_keys_along_official_games_are_exact() -> None:
+    rng = np.random.default_rng(1)
+    for _, game in sorted(games("valid_unseen").items())[::20]:
+        world, by_key, by_state = World(game), {}, {}
+        for _ in range(400):
+            key, state = world.state_key(), world.get_state()
+            assert by_key.setdefault(key, state) == state
+            assert by_state.setdefault(state, key) == key
+            options = [command for command in world.admissible() if rng.random() < 0.2 or not command.startswith("go")]
+            world.step(str(rng.choice(options)))
+
+
 def test_what_a_key_says() -> None:
     world = World(
         small_game(
@@ -385,6 +440,26 @@ def test_what_a_key_says() -> None:
     )
     world.step("take pen 1 from drawer 1")
     assert world.state_key().endswith("drawer 1: ~pen 1; shelf 1: -pen 1")
+
+
+def test_states_are_saved_and_loaded_exactly() -> None:
+    rng = np.random.default_rng(2)
+    for index in range(5):
+        game = generate(GameSpec("train", index))
+        world, other = World(game), World(game)
+        for _ in range(40):
+            world.step(str(rng.choice(world.admissible())))
+            saved = pickle.loads(pickle.dumps(world.get_state()))
+            other.set_state(saved)
+            assert other.get_state() == world.get_state() == saved
+            assert other.state_key() == world.state_key()
+            assert (other.admissible(), other.won, other.inventory()) == (
+                world.admissible(),
+                world.won,
+                world.inventory(),
+            )
+            other.step(str(rng.choice(other.admissible())))
+            assert world.get_state() == saved
 
 
 def same(one: Game, other: Game) -> bool:

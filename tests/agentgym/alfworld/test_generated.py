@@ -218,6 +218,20 @@ def test_scene_numbers_are_layouts_and_indices_are_laid_out_as_in_the_official_s
     assert min(numbers) == 2
 
 
+def test_a_game_is_a_function_of_its_spec() -> None:
+    late = generate.__wrapped__(GameSpec("train", 5))
+    assert late is not all_games()[5]
+    names = {name for name in Game.__dataclass_fields__ if Game.__dataclass_fields__[name].init}
+    for name in names:
+        assert getattr(late, name) == getattr(all_games()[5], name)
+    others = [GameSpec("train", 6), GameSpec("valid_seen", 5), GameSpec("train", 5, seed=1)]
+    for spec in others:
+        assert generate(spec).contents != late.contents
+    older = generate(GameSpec("train", 5, dialect="put"))
+    assert older.contents == late.contents
+    assert older.walkthrough[-1].startswith("put ") or older.task_type == LOOK
+
+
 def test_ghosts_are_listed_in_two_places_and_games_still_need_their_walkthrough() -> None:
     twice = 0
     for index in range(BLOCK):

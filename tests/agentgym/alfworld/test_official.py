@@ -118,11 +118,17 @@ def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, mon
     ('{"grammar": "', ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again, or remove"),
     ("[" * 100_000, ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again"),
     (..., "{", r"traj_data.json cannot be read"),
+    (..., "[" * 100_000, r"traj_data.json cannot be read"),
     (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: unknown version of the texts"),
     (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not match"),
     ([1], ..., "x/y: game.tw-pddl must be a JSON object"),
+    (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
+    ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
+    ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is too large for a float\)"),
+    ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
     ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
     (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
+    (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
     (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
     (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
     (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
@@ -156,6 +162,18 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
     games = fresh(data, "valid_seen")
     assert (games[0].task, games[1].walkthrough) == ("put a \ufffdmug\ufffd[31m in drawer", ("go to \ufffd",))
+
+
+def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
+    """Any of them ended it all in an OSError: too many levels of symbolic links."""
+    train = data / "json_2.1.1" / "train"
+    before = fresh(data).games.task_ids
+    (train / "self").symlink_to("self")
+    (train / "c" / "self").symlink_to("self")
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to("game.tw-pddl")
+    after = fresh(data).games
+    assert after.task_ids == before
+    assert ("x/y", "without game.tw-pddl") in after.left_out
 
 
 def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
@@ -227,7 +245,15 @@ def test_the_cache_can_be_moved_and_switched_off(
     assert not own_cache.exists()
     assert fresh(data, cache_in=tmp_path / "else").games == first.games
     assert len(list((tmp_path / "else").iterdir())) == 1
+    monkeypatch.setenv(VARIABLE, "off")
+    assert cache_folder() is cache_folder("off") is cache_folder(False) is None
     refuses(ValueError, "cache must be a folder, 'off', True, False or None, got 3", ALFWorldEnv, data=data, cache=3)
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "agentgym"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "agentgym"
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path) -> None:
@@ -258,6 +284,7 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
 
 @cases(
     "options, message",
+    ({"split": ["train"]}, r"unknown split \['train'\]"),
     ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
     ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
     ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
@@ -269,6 +296,8 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
     ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
     ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
+    ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
+    ({"task_id": "../train"}, "unknown task_id"),
 )
 def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
     refuses(ValueError, f"(?s){message}", lambda: ALFWorldEnv(data=data).reset(seed=0, options=options))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.alfworld import rules, text
+from agentgym.alfworld.expert import plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
 from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_goal, with_goal
@@ -81,6 +82,11 @@ def test_like_the_plain_reading_on_small_games() -> None:
 def test_like_the_plain_reading_on_generated_games(dialect: str) -> None:
     made = GeneratedGames(dialect=dialect, ghosts=0.2)
     play([made.by_index("valid_seen", i) for i in range(12)], 60)
+
+
+def test_like_the_plain_reading_on_official_games() -> None:
+    known = games("valid_unseen")
+    play([known[task_id] for task_id in sorted(known)[::9]], 100)
 
 
 def test_episodes_of_a_game_share_a_memory_that_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +240,14 @@ def test_the_whole_train_split() -> None:
     assert replay(played, known) == 23559
 
 
+@pytest.mark.parametrize(("archive", "count"), [("valid_seen", 140), ("valid_unseen", 134), ("valid_train", 200)])
+def test_every_walkthrough_of_the_validation_splits_wins(archive: str, count: int) -> None:
+    known = games(archive)
+    assert len(known) == count
+    for game in known.values():
+        check_walkthrough(game)
+
+
 def check_walkthrough(game: Game) -> None:
     world = World(game)
     assert 3 <= len(game.walkthrough) <= 10
@@ -348,6 +362,29 @@ def test_a_game_with_another_goal_and_its_sentence() -> None:
     _, info = env.reset(options={"task_id": _with_sentence(env)})
     assert re.search(r"; to [a-z ]+$", info["state_key"])
     assert HEAT in env.world.game.task_id  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("source", ["generated", "official"])
+def test_games_with_other_goals_are_played_and_planned_like_others(source: str) -> None:
+    generated = (GeneratedGames().by_index("train", i) for i in range(12))
+    known = list(generated) if source == "generated" else list(games("valid_unseen").values())[::12]
+    rng, solved = np.random.default_rng(0), 0
+    for game in known:
+        goals = []
+        for goal in all_goals(game):
+            try:
+                goals.append(with_goal(game, goal))
+            except ValueError:
+                continue
+        for i in rng.permutation(len(goals))[:6]:
+            world = World(goals[i])
+            commands = plan(world)
+            if commands is None:  # nothing fits, or there are not two of a kind
+                continue
+            won = [(world.step(command).valid, world.won) for command in commands]
+            assert won == [(True, False)] * (len(commands) - 1) + [(True, True)]
+            solved += 1
+    assert solved > 20
 
 
 def test_ids_with_a_goal_name_a_game_of_their_split() -> None:

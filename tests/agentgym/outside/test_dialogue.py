@@ -40,6 +40,8 @@ def test_no_command_raises(command: str) -> None:
     '{"action_type": "speak", "argument": "x"} and more', "```json\nHello\n```", "```", "``````",
     '{"a":' * 100_000, "[" * 100_000, '{"action_type": "speak", "argument": ' + "9" * 5000 + "}",
     "I say {\"action_type\": \"leave\"}", "[" * 200_000, '{"action_type": ' + "[" * 200_000,
+    '{"action_type": "speak", "argument": "\\u0041", "x": ' + "[" * 900 + "]" * 900 + "}",
+    '{"action_type": "speak", "argument": "a", "score": 1' + "0" * 400 + "}",
     '{"action_type": "speak", "argument": "a", "score": NaN}', '{"action_type": "speak", "argument": 1e400}',
     '{"action_type": {}, "argument": "a"}', '{"action_type": "speak"' * 50_000,
     ids=lambda command: command[:40],

@@ -179,6 +179,23 @@ def test_a_file_that_need_not_last_appears_whole_without_a_look_at_its_folder(tm
     assert not rest.exists()
 
 
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    writer = start(
+        "import resource, signal\n"
+        "from agentgym.outside.files import write_file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try: write_file(Path(sys.argv[1]), b'x' * 20_000)\n"
+        "except OSError as error: print('refused', error)",
+        path,
+    )
+    assert writer.communicate()[0].startswith("refused")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_lock_of_another_process_names_it_until_it_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "run" / "lock"
     holder = start(

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure, OwnHosts, _retry_after
-from tests.agentgym.outside.chat.chat_server import Play, chat_server, drip_body, drip_head, hang_up, raw, slow
+from tests.agentgym.outside.chat.chat_server import chat_server, hang_up, raw
 from tests.cases import cases
 
 pytest.importorskip("aiohttp")
@@ -25,35 +25,23 @@ def test_requests_go_out_together_and_are_tried_again() -> None:
         assert server.requests[:2] == [1, 1]
         assert sorted(server.requests[2:]) == [2, 3]  # they go out together
     assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
+    with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
+        assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
+        assert server.requests == [None, None]
     with chat_server(raw(b"no", 404)) as server:
         assert client(server.url, retries=1).get() == HttpFailure("status 404 (no)", 1)
+    with chat_server(hang_up) as server:
+        found: dict[int, HttpAnswer | HttpFailure] = {}
+        client(server.url, retries=2).post({0: b"1"}, found)
+        assert len(server.requests) == 3
+    assert found == {0: HttpFailure("no connection (Server disconnected)", 3)}
+    from tests.agentgym.outside.chat.chat_server import slow
+
     with chat_server(slow(0.02, raw(b"x"))) as server:
         found: dict[int, HttpAnswer | HttpFailure] = {}
         client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
         assert len(found) == 12
         assert server.most_busy <= 3
-
-
-@cases(
-    "play",
-    raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429), hang_up, raw(b'{"choices": [', length=500),
-    raw(b"", length=500),
-)  # fmt: skip
-def test_what_may_pass_is_tried_again(play: Play) -> None:
-    found: dict[int, HttpAnswer | HttpFailure] = {}
-    with chat_server(play, play, raw(b"yes")) as server:
-        client(server.url, retries=2).post({0: b"1"}, found)
-    with chat_server(play) as server:
-        client(server.url, retries=2).post({1: b"1"}, found)
-    assert (found[0], type(found[1]), found[1].attempts) == (HttpAnswer(b"yes", 3), HttpFailure, 3)
-    assert play is not hang_up or found[1].reason == "no connection (Server disconnected)"
-
-
-@pytest.mark.parametrize("play", [slow(30.0, raw(b"")), drip_head, drip_body])
-def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
-    with chat_server(play, play, raw(b"yes")) as server:
-        assert client(server.url, timeout=0.2, retries=1).get() == HttpFailure("no answer within 0.2 s", 2)
-        assert client(server.url).get() == HttpAnswer(b"yes", 1)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +53,7 @@ def test_what_a_server_asks_to_wait_is_followed_within_reason(value: str, second
     assert _retry_after(value) == seconds
 
 
-def test_the_time_that_a_server_asks_for_is_waited_and_a_date_is_understood() -> None:
-    with chat_server(raw(b"{}", 429, Retry_After="0.3"), raw(b"yes")) as server:
-        assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
-        assert server.times[1] - server.times[0] >= 0.3
+def test_a_date_to_come_back_at_is_understood() -> None:
     assert 25.0 < (_retry_after(email.utils.formatdate(time.time() + 30)) or 0.0) <= 30.0
 
 
@@ -83,19 +68,6 @@ def test_reasons_are_redacted_and_a_pickle_leaves_credentials_out() -> None:
         assert secret not in pickled
     found = pickle.loads(pickled)
     assert (found.url, found._url, found._proxy) == ("http://***@h/p?k=1&token=***", "http://h/p?k=1", "http://q")
-
-
-def test_wrong_urls_and_headers_are_refused_without_showing_them() -> None:
-    key = "sk-" + "k7" * 20
-    for url in (f"http://hunter:pw12@h:port/?api_key={key}", f"http://h/a b?token={key}", "ftp://hunter:pw12@h/"):
-        with pytest.raises(ValueError, match="expected the URL") as caught:
-            client(url)
-        assert key not in str(caught.value)
-        assert "pw12" not in str(caught.value)
-    for value in (f"{key}\n", f"{key}\r\nX: y", f"{key}\u2026", 7):
-        with pytest.raises(ValueError, match="header 'Authorization'") as caught:
-            client("http://h", headers={"Authorization": value})
-        assert key not in str(caught.value)
 
 
 OWN = OwnHosts(["Node7", ""])

@@ -273,7 +273,7 @@ def test_the_result_is_a_table_like_others(tmp_path: Path) -> None:
     assert (again.state == relabelled.state).all()
 
 
-@pytest.mark.parametrize("env_id", [f"AgentRL/{name}-v0" for name in ("Sokoban", "ALFWorld", "VirtualHome", "WebShop")])
+@pytest.mark.parametrize("env_id", ["AgentRL/Sokoban-v0", "AgentRL/ALFWorld-v0", "AgentRL/WebShop-v0"])
 def test_states_tasks_and_snapshots_hold_the_goal(env_id: str) -> None:
     envs = VectorReplyParser(make(env_id))
     table = collect(envs, Eager(), tasks=[{"index": 0}], group_size=24, seed=2)
@@ -290,8 +290,6 @@ def test_states_tasks_and_snapshots_hold_the_goal(env_id: str) -> None:
         shown, found = other.restore(state)  # type: ignore[attr-defined]
         assert (found["task_id"], found["state_key"]) == (task_id, info["state_key"])
         assert shown == env.observe()  # type: ignore[attr-defined]
-    if env_id == "AgentRL/VirtualHome-v0":  # its keys are of the house
-        return
     # the goals that a shop has of its own have no mark
     of_their_own = [
         key for key, task_id in zip(keys, tasks, strict=True) if env_id[8:] != "WebShop-v0" or "{" in task_id
@@ -345,8 +343,13 @@ def test_a_shorter_time_limit_leaves_out_what_does_not_win_within_it() -> None:
 
 def test_replies_of_a_seed_are_the_same_in_any_number_of_sub_environments() -> None:
     found: list[Mapping[str, Any]] = []
-    played = VectorReplyParser(make("AgentRL/ALFWorld-v0"))
-    table = collect(played, Eager(), tasks=[{"index": i} for i in range(3)], group_size=4, seed=0)
+    table = collect(
+        VectorReplyParser(make("AgentRL/ALFWorld-v0")),
+        Eager(),
+        tasks=[{"index": i} for i in range(3)],
+        group_size=4,
+        seed=0,
+    )
     for num_envs in (1, 5):
         envs = VectorReplyParser(make("AgentRL/ALFWorld-v0", num_envs))
         relabelled = relabel_goals(table, envs, choose="all", seed=3)

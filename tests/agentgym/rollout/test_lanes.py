@@ -10,8 +10,7 @@ from agentgym.rollout.lanes import LaneError, Played, answers_of, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
-from tests.agentgym.rollout.test_groups import Odd as Answers
-from tests.agentgym.rollout.test_groups import UnjudgedEnv, check_corridor_dynamics, disabled
+from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
 from tests.cases import cases
 from tests.playing import corridor, of
 from tests.refusals import refuses
@@ -169,8 +168,8 @@ def test_lanes_refuse_what_they_cannot_do() -> None:
     refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
     with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
-    with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Odd\.act must answer Reply .*got 'left'"):
-        collect_lanes([one, disabled(1)], Answers(lambda replies: ["left"] * len(replies)), **given)
+    with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
+        collect_lanes([one, disabled(1)], Strings(), **given)
 
 
 def play_one(task: str = "start-1") -> Any:

@@ -25,11 +25,11 @@ from agentgym.rollout.tree import (
     selected,
 )
 from agentgym.trajectory import Ending, Reply, StepTable
-from policies.scripted import RandomPolicy, tagged
+from policies.scripted import ExpertPolicy, RandomPolicy, tagged
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
-from wrappers import VectorPromptWindow, VectorReplyParser
+from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 TASKS = [{"index": 2}, {"index": 1}]
 
@@ -284,6 +284,23 @@ class Logged:
 
     def act(self, observations: Sequence[Any], infos: Any, rng: np.random.Generator) -> list[Reply]:
         return self.act_each(observations, infos, [rng] * len(observations))
+
+
+def test_a_policy_without_luck_plays_the_rest_of_an_episode_again_behind_a_transcript() -> None:
+    inner = gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled", expert=True)
+    envs = VectorTranscript(VectorReplyParser(inner))
+    tasks = [{"split": "train", "index": i} for i in range(2)]
+    table = collect_tree(envs, Logged(ExpertPolicy()), tasks=tasks, branches=1, select=every(2), seed=0)
+    assert table.has_forks
+    assert table.replies is not None
+    for i in range(2, table.n_trajectories):
+        rows = table.chain(i)
+        (same,) = [root for root in range(2) if table.trajectory_group[root] == table.trajectory_group[i]]
+        root = table.chain(same)
+        assert table.state[rows].tolist() == table.state[root].tolist()
+        # The replies hold what was shown: the whole conversation until there.
+        assert [table.replies[row].text for row in rows] == [table.replies[row].text for row in root]
+        assert table.endings[i] == table.endings[same]
 
 
 @pytest.mark.parametrize("name", [row.id for row in ROWS])

@@ -1,6 +1,7 @@
 """Episodes of Search-QA worked out by hand, and those of players."""
 
 import json
+import pickle
 
 import gymnasium as gym
 import pytest
@@ -191,6 +192,14 @@ def test_state_keys_tell_ends_orders_and_odd_ids_apart() -> None:
     assert len(keys) == 2
 
 
+def test_snapshots_of_finished_and_running_episodes():
+    env, *_ = begin(reward="format", expert=True)
+    for command in ("<search>ada</search>", "?", "<answer>Kingdom of Zell</answer>"):
+        observation, *_, info = env.step(command)
+        again, same = env_of(reward="format", expert=True).restore(pickle.loads(pickle.dumps(env.snapshot())))
+        assert (again, same) == (observation, info)
+
+
 def test_the_expert_looks_up_what_is_missing_and_then_answers():
     env, _, info = begin(expert=True)
     commands = []
@@ -223,9 +232,11 @@ def test_splits_sources_counts_and_unknown_content() -> None:
 
 @cases(
     "options, message",
+    ({"index": 2}, "use 0 to 1"),
     ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
     ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
     ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
+    ({"split": "tain"}, "did you mean 'train'"),
 )
 def test_wrong_options(options, message):
     refuses(ValueError, message, lambda: env_of().reset(options=options))

@@ -1,5 +1,6 @@
 """Files of passages and questions, which of them are tasks."""
 
+import bz2
 import gzip
 import json
 import lzma
@@ -10,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.outside import text
 from agentgym.outside.text import DataError
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.official import SOURCES, PassageReader, check_passages, read_passages, read_questions
@@ -68,6 +70,14 @@ def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words:
 def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
     refuses(DataError, "No such file", read_passages, tmp_path / "none.jsonl")
     refuses(DataError, "Is a directory", read_passages, tmp_path)
+    for name, content in (
+        ("short.xz", lzma.compress(ROWS * 99)[:-20]),
+        ("short.gz", gzip.compress(ROWS * 99)[:-20]),
+        ("none.xz", ROWS),
+        ("none.gz", ROWS),
+    ):
+        (tmp_path / name).write_bytes(content)
+        refuses(DataError, "cannot be read", list, PassageReader(tmp_path / name))
     for name in ("empty.jsonl", "blank.jsonl"):
         (tmp_path / name).write_bytes(b"\n" * (name == "blank.jsonl"))
         refuses(DataError, "holds no passages", read_passages, tmp_path / name)
@@ -95,6 +105,15 @@ def test_the_recorded_corpus_is_read_whole() -> None:
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
 def test_passages_given_are_texts(given: list[Any]) -> None:
     refuses(DataError, "passage 0 \\(from 0\\) must be a Passage of two texts", check_passages, given)
+
+
+@pytest.mark.parametrize(("name", "pack"), [("c.xz", lzma.compress), ("c.gz", gzip.compress), ("c.bz2", bz2.compress)])
+def test_what_a_small_file_unpacks_to_is_limited(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(ROWS + b" " * 80_000_000))
+    refuses(DataError, "unpacks to more than", read_passages, path)
+    path.write_bytes(pack(ROWS * 1000)[:-9] + b"?" * 9)
+    refuses(DataError, r"lines 1 and 4|cannot be read", read_passages, path)
 
 
 FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
@@ -150,22 +169,33 @@ def test_parquet_is_read_like_json(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["long text", "many rows", "many answers"])
-def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what, monkeypatch):
-    """Each takes a few kB, and much more than the limit when it is unpacked."""
-    monkeypatch.setattr(text, "MOST_UNPACKED", 1 << 20)
-    monkeypatch.setattr(text, "MOST_RATIO", 2)
+def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
+    """Each takes less than 100 kB, and gigabytes of memory when it is unpacked."""
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     if what == "many answers":
-        lists = arrow.ListArray.from_arrays(arrow.array([0, 300_000], arrow.int32()), arrow.nulls(300_000))
+        lists = arrow.ListArray.from_arrays(arrow.array([0, 9_000_000], arrow.int32()), arrow.nulls(9_000_000))
         table = arrow.table({"question": ["Where?"], "golden_answers": lists})
     else:
-        count, asked = (300_000, "Where?") if what == "many rows" else (2_000, "Where? " * 1_000)
-        alike = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(count, np.int32)), arrow.array([asked]))
+        count, text = (9_000_000, "Where?") if what == "many rows" else (20_000, "Where? " * 10_000)
+        alike = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(count, np.int32)), arrow.array([text]))
         answers = arrow.DictionaryArray.from_arrays(alike.indices, arrow.array(["Ulm"]))
         table = arrow.table({"question": alike, "golden_answers": answers})
     parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
-    refuses(DataError, r"x\.parquet: unpacks to more than 1,048,576 bytes", read_questions, tmp_path / "x.parquet")
+    refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
+
+
+@cases(
+    "row, message",
+    ([1], "line 2: expected an object, got list"),
+    ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
+    ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
+    ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
+    ({"question": "Who?"}, "line 2: field 'golden_answers'"),
+    ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
+)
+def test_a_bad_row_is_named(tmp_path, row, message):
+    refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
 
 
 def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
@@ -173,7 +203,15 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
     path.write_text('{"id": 1\n')
     refuses(DataError, "line 1: not JSON", read_questions, path)
     refuses(DataError, "cannot be read", read_questions, tmp_path / "missing.jsonl")
+    (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
+    refuses(DataError, "cannot be read", read_questions, tmp_path / "q.jsonl.xz")
     refuses(DataError, "cannot be read", read_questions, tmp_path)
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
+    refuses(DataError, "line 2: not UTF-8", read_questions, path)
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
+    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
     path = tmp_path / "q.jsonl"
     path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
     refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
@@ -181,11 +219,6 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
 
 @cases(
     "row, message",
-    ("[1]", "expected an object, got list"),
-    ('{"question": " ", "golden_answers": ["a"]}', "no question; expected a text in 'question'"),
-    ('{"question": "Who?", "golden_answers": null}', "field 'golden_answers' must be a list of texts, got None"),
-    ('{"question": "Who?"}', "field 'golden_answers'"),
-    ('{"question": "Who?", "golden_answers": ["a"], "supporting_ids": {"a": 1}}', "field 'supporting_ids'"),
     ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
     ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
     ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
@@ -266,6 +299,24 @@ def test_tasks_are_counted_within_sources_and_kinds():
     with pytest.raises(IndexError):
         some.by_index("train", 1)
     assert questions.narrowed(("two_hop",)) is some
+
+
+def play(envs, seed):
+    _, infos = envs.reset(seed=seed)
+    commands = ("<search>founded town</search>", "hm", "<answer>x</answer>")
+    return repr([infos["task_id"], *[envs.step([command] * 2 if seed else command) for command in commands]])
+
+
+@pytest.mark.parametrize("module", [pickle, cloudpickle])
+@pytest.mark.parametrize("make", [lambda: SearchQAEnv(expert=True), lambda: gym.make("AgentRL/SearchQA-v0")])
+def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
+    env = make()
+    env.reset(seed=1)
+    data = module.dumps(env)
+    assert len(data) < 2_000_000  # passages, but not the 32,000 questions and no index
+    copy = module.loads(data)
+    assert play(copy, 0) == play(env, 0)
+    assert module.loads(data).unwrapped.retriever is copy.unwrapped.retriever
 
 
 def test_questions_of_a_file_are_read_again(tmp_path):

@@ -114,6 +114,9 @@ def test_pictures_and_rendering() -> None:
 @cases(
     "arguments, message",
     ({"size": "6"}, "size must be an integer or"),
+    ({"size": 3}, "at least 4x4"),
+    ({"boxes": 8}, "between 1 and 7"),
+    ({"min_length": 9, "max_length": 3}, "min_length=9"),
     ({"max_length": 4.5}, "max_length must be an integer"),
     ({"num_levels": 0}, "num_levels must be an integer of at least 1"),
     ({"num_levels": True}, "num_levels must be an integer of at least 1"),
@@ -144,6 +147,15 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, lambda: SokobanEnv().reset(options=options))
+
+
+def test_an_empty_split_of_a_file_says_so(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("#####\n#@$.#\n#####\n")
+    mine = split_of(parse_level("#####\n#@$.#\n#####"))
+    assert SokobanEnv(levels=tmp_path / "one.txt", split=mine).reset(seed=0)[1]["task_id"] == "one.txt#0"
+    for split in {"train", "validation", "test"} - {mine}:
+        with pytest.raises(ValueError, match=rf"split '{split}' .* holds no task; known splits: .*all"):
+            SokobanEnv(levels=tmp_path / "one.txt", split=split).reset(seed=0)
 
 
 def test_levels_that_were_fulfilled_are_of_the_same_split() -> None:

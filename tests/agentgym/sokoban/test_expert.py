@@ -44,6 +44,16 @@ def test_tables_agree_with_forward_search(spec: LevelSpec) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
+def test_every_reachable_state_of_a_room(table: type[BitTable] | type[RankTable]) -> None:
+    text = "#######\n#P____#\n#_X_#_#\n#__X__#\n#_O_O_#\n#######"
+    built = table(parse_level(text))
+    distances = naive.all_distances(text)
+    assert len(distances) > 1000
+    for ((row, column), boxes), expected in distances.items():
+        assert built.distance(row * 8 + column, sum(1 << (r * 8 + c) for r, c in boxes)) == expected
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_states_by_distance(table: type[BitTable] | type[RankTable]) -> None:
     level = parse_level("########\n#_PX_O_#\n########")
     built = table(level, depth=1)
@@ -63,6 +73,17 @@ def test_bounded_depth_continues_on_demand(table: type[BitTable] | type[RankTabl
     for code in full.states(0, 100).tolist():
         state = full.decode(code)
         assert bounded.distance(*state) == full.distance(*state)
+
+
+def test_both_tables_hold_the_same_states() -> None:
+    for index in range(10):
+        level = generate_level(LevelSpec(6, 7, (3,)), "test", index)
+        bits, ranks = BitTable(level), RankTable(level)
+        for shortest, longest in ((0, 0), (1, 4), (5, 200)):
+            from_bits = {bits.decode(code) for code in bits.states(shortest, longest)}
+            from_ranks = [ranks.decode(code) for code in ranks.states(shortest, longest)]
+            assert from_bits == set(from_ranks)
+            assert len(from_ranks) == len(set(from_ranks))
 
 
 def test_optimal_moves_by_hand() -> None:

@@ -98,6 +98,24 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, mess
     refuses(DataError, message, LevelFiles, tmp_path)
 
 
+def test_a_compressed_file_may_not_unpack_to_a_hundred_times_more_than_it_should(tmp_path: Path) -> None:
+    packer = lzma.LZMACompressor()
+    rows = b"#" * (1 << 20)
+    content = b"".join(packer.compress(rows) for _ in range(80)) + packer.flush()
+    assert len(content) < 20_000
+    (tmp_path / "bomb.txt.xz").write_bytes(content)
+    refuses(DataError, r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes", LevelFiles, tmp_path / "bomb.txt.xz")
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "locked.txt").write_text(TWO)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    refuses(DataError, r"locked\.txt: .*Permission denied", LevelFiles, tmp_path)
+
+
 def test_boards_beyond_the_limit_are_refused_when_played_and_do_not_count_for_the_size(tmp_path: Path) -> None:
     long = MOST_SIDE + 1
     wide = f"{'#' * long}\n#@$.{' ' * (long - 5)}#\n{'#' * long}\n"

@@ -1,16 +1,12 @@
 """Two made-up people, dialogues between them, players and judges that count how they are asked, the official files."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View
 from agentgym.sotopia.dialogue import Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game, Outcome, Standing
-from agentgym.sotopia.official import FILES
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.rules import SocialWorld
 from tests.oracles import FOLDER as DATA
@@ -118,28 +114,6 @@ def play(task: Task, first: Player, second: Player, order: str = "round-robin") 
             acts[role] = act
         world.play((acts[0], acts[1]))
     return world.dialogue
-
-
-#: Rows of files in the form of the official ones.
-SCENARIO: dict[str, Any] = {
-    "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
-    "relationship": "3",
-}  # fmt: skip
-PERSON: dict[str, Any] = {
-    "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain", "gender": "Woman",
-    "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
-    "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
-}  # fmt: skip
-PAIRING = {"combo_id": "c1", "env_id": "e1", "agent_ids": ["a1", "a2"]}
-PEOPLE = [PERSON, {**PERSON, "agent_id": "a2", "first_name": "Bo"}]
-ROWS = ([SCENARIO], PEOPLE, [PAIRING])
-
-
-def write_files(folder: Path, rows: tuple = ROWS) -> Path:
-    """Write files in the form of the official ones."""
-    for name, records in zip(FILES, rows, strict=True):
-        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return folder
 
 
 FOLDER = DATA / "sotopia"

@@ -9,7 +9,7 @@ import pytest
 
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, write
 from agentgym.rollout import collect
-from agentgym.sotopia.dialogue import Rating, Verdict
+from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.keys import deal_key
@@ -124,32 +124,21 @@ def test_both_at_once_and_by_chance() -> None:
     assert len(turns) == 20
 
 
-def verdict(goal: Any) -> Any:
-    return Verdict((Rating(1, 1, 1, 0, 0, 1, goal),) * 2)
-
-
 @cases(
     "kwargs, reason, ended",
-    ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, r"judge: no answer in 30 s \(tried 3 times\)", "left"),
+    ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
     ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
     ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
     ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
     ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
-    *(({"partner": Script(given)}, "partner: Script: .*is no act", "failed")
-      for given in ("Hello", None, ("speak", "Hello"), Act("speak", 10**5_000))),
-    *(({"judge": Fixed(failure=given)}, f"judge: .*{words}", "left") for given, words in (
-        (verdict(float("nan")), "no finite number"), (verdict(10**5_000), "no finite number"),
-        (verdict(None), "no finite number"), (verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
-        (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"), ("10", "a str, is no verdict"),
-    )),
-)  # fmt: skip
+)
 def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: str, ended: str) -> None:
     env = SotopiaEnv(**{"partner": Script(), "judge": Fixed(), **kwargs})
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(HI)
     assert (reward, terminated, truncated) == (0.0, ended == "left", ended == "failed")
     assert (info["unscored"], info["won"], info["ended"]) == (True, False, ended)
-    assert re.match(reason, info["failure"])
+    assert info["failure"].startswith(reason)
 
 
 class Rude:
@@ -191,6 +180,37 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     opened = [15 + role] if role == 1 and mode == "SameStep" else []
     assert [len(call) for call in partner.calls] == [1, *opened]
     assert [len(call) for call in judge.calls] == [15 + role]
+
+
+def test_snapshots_hold_everything_in_every_order() -> None:
+    for order in ("round-robin", "simultaneous", "random"):
+        for role in (0, 1):
+            env = SotopiaEnv(order=order, role=role, judge=Fixed())
+            env.reset(seed=4)
+            env.step(HI)
+            saved = pickle.loads(pickle.dumps(env.snapshot()))
+            ahead = [env.step(command) for command in (HI, WAIT)]
+            other = SotopiaEnv(order=order, role=role, judge=Fixed())
+            other.restore(saved)
+            assert [other.step(command) for command in (HI, WAIT)] == ahead
+            env.restore(saved)
+            assert [env.step(command) for command in (HI, WAIT)] == ahead
+            assert len(pickle.dumps(saved)) < 2_000
+
+
+def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
+    env = SotopiaEnv(partner=Script(*[say("ok")] * 9), judge=Fixed())
+    keys: dict[str, tuple] = {}
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        _, info = env.reset(options={"split": "test", "index": int(rng.integers(2)), "role": int(rng.integers(2))})
+        over = False
+        while not over:
+            played = info["task_id"], info["role"], info["ended"], env.world.lines(0)
+            assert keys.setdefault(info["state_key"], played) == played
+            *_, terminated, truncated, info = env.step((HI, WAIT, BYE, write(say("Hi ")))[rng.integers(4)])
+            over = terminated or truncated
+    assert len(set(keys.values())) == len(keys) > 50
 
 
 def test_the_deal_key_follows_the_game_and_not_the_words() -> None:
@@ -241,6 +261,7 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
 
 @cases(
     "options, message",
+    ({"index": 400_000}, "use 0 to 399999"),
     ({"role": "random"}, "role must be 0 or 1, got 'random'"),
     ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
     ({"task_id": "bargain-0-00"}, "unknown task_id"),
@@ -251,17 +272,49 @@ def test_wrong_options_are_explained(options: dict, message: str) -> None:
     refuses(ValueError, message, env.reset, options=options)
 
 
-def test_a_seed_of_a_restored_dialogue_is_one_that_a_model_is_sampled_with() -> None:
-    env, partner, _ = make(*[say("ok")] * 30)
-    env.reset(seed=4)
+@pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
+def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str) -> None:
+    envs = SotopiaVectorEnv(60, order=order, expert=True, autoreset_mode="Disabled", max_turns=12)
+    rng = np.random.default_rng(0)
+    _, infos = envs.reset(seed=2)
+    for _ in range(12):
+        infos = envs.step([act if rng.random() < 0.8 else HI for act in infos["expert_action"]])[-1]
+    agreed = 0
+    for env, goal, theirs in zip(envs.envs, infos["goal"], infos["partner_goal"], strict=True):
+        game, dialogue = env.task.game, env.world.dialogue
+        assert game is not None
+        outcome = Dialogue(env.task, dialogue.turns).outcome
+        assert outcome == dialogue.outcome
+        assert outcome.goals == (goal, theirs)
+        agreed += outcome.agreed is not None
+        # Scripted players get the game's reading; what one side alone hears is the same where terms are public.
+        if game.family != "friend":
+            assert [side.follow(dialogue.turns) for side in game.sides] == [dialogue.standing] * 2
+    assert 20 < agreed < 60
+
+
+def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:
+    def play_on(env: SotopiaEnv) -> list[Any]:
+        played = [env.step(HI)[0] for _ in range(4)]
+        return [*played, partner.calls[-1][0].draw]
+
+    env, partner, _ = make(*[say("ok")] * 30, order="random", max_turns=60)
+    shown, before = env.reset(seed=4)
     saved = env.snapshot()
-    draws = []
-    for seed in (None, 0, 0, 1):
-        env.restore(saved, seed)
-        env.step(HI)
-        draws.append(partner.calls[-1][0].draw)
-    assert draws[0] is None
-    assert draws[1] == draws[2] != draws[3]
+    on = play_on(env)
+    assert on[-1] is None
+    assert env.restore(saved, 0) == (shown, before)
+    other = play_on(env)
+    assert other[:-1] != on[:-1]
+    assert isinstance(other[-1], int)
+    further = pickle.loads(pickle.dumps(env.snapshot()))
+    then = play_on(env)
+    env.restore(further)
+    assert play_on(env) == then
+    env.restore(saved, 0)
+    assert play_on(env) == other
+    env.restore(saved)
+    assert play_on(env) == on
 
 
 SAID = say("Hi")

@@ -1,6 +1,7 @@
 """The four games: how utterances are read, what terms are worth, and what is remembered of them."""
 
 import itertools
+import pickle
 import re
 from typing import Any
 
@@ -14,7 +15,7 @@ from agentgym.sotopia.games import game as module
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
-from agentgym.sotopia.games.game import Standing, TurnTree
+from agentgym.sotopia.games.game import Standing, TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from tests.agentgym.sotopia.support import first, outcome, say, standing
 from tests.cases import cases
@@ -193,6 +194,23 @@ def test_goals_and_sides_of_a_division_by_hand() -> None:
     assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
 
 
+def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
+    for values in itertools.product([(1, 2, 3), (4, 1, 1), (2, 2, 2), (0, 0, 5)], repeat=2):
+        game = Divide(POOL, values)
+        best = [1, 1]
+        for books, hats, ball in itertools.product(range(4), range(3), range(2)):
+            first = books * values[0][0] + hats * values[0][1] + ball * values[0][2]
+            second = (3 - books) * values[1][0] + (2 - hats) * values[1][1] + (1 - ball) * values[1][2]
+            if 2 * second >= 3 * values[1][0] + 2 * values[1][1] + values[1][2]:
+                best[0] = max(best[0], first)
+            if 2 * first >= 3 * values[0][0] + 2 * values[0][1] + values[0][2]:
+                best[1] = max(best[1], second)
+        share = (1, 2, 0)
+        points = values[0][0] + 2 * values[0][1], 2 * values[1][0] + values[1][2]
+        expected = tuple(min(10, int(10 * point / top + 0.5)) for point, top in zip(points, best, strict=True))
+        assert game.goals(share) == expected
+
+
 ATTRIBUTES = (("town", ("Ashford", "Dunwick", "Elmstead")), ("job", ("baker", "judge", "sea captain")))
 KIM = Friend("Kim", ("Ashford", "sea captain"))
 FRIENDS = MutualFriend(
@@ -305,12 +323,20 @@ CLAIMS = (
     "I take two books", "you get the hat", "I keep everything", "you can have the rest", "for me 2 hats", "a hat",
     "the books are mine", "I want nothing", "you take all the straßen", "I get one straße", "we plan", "I take it all",
 )  # fmt: skip
+ENDS = (".", "?", "!", ",", ";", ", but", ". ", "")
+
+
+def utterances(seed: int, count: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    pieces = [*WORDS.split(), *CLAIMS, *CLAIMS]
+    return [
+        " ".join(str(piece) + str(rng.choice(ENDS)) for piece in rng.choice(pieces, rng.integers(1, 9)))
+        for _ in range(count)
+    ]
 
 
 def test_hints_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng, pieces, ends = np.random.default_rng(0), [*WORDS.split(), *CLAIMS, *CLAIMS], (*".?!,;", ", but", ". ", "")
-    drawn = [(rng.choice(pieces, n), rng.choice(ends, n)) for n in rng.integers(1, 9, 6_000)]
-    texts = [" ".join(piece + end for piece, end in zip(*both, strict=True)) for both in drawn]
+    texts = utterances(0, 6_000)
     read = phrases.read.__wrapped__  # type: ignore[attr-defined]  # without its cache
     pools = [Pool((("book", "books"), ("hat", "hats")), (3, 2)), Pool((("straße", "straßen"), ("hat", "hats")), (3, 2))]
 
@@ -330,6 +356,52 @@ def test_hints_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({each.terms for each in prices}) > 2  # type: ignore[attr-defined]
     assert {each.agrees for each in said} == {each.no for each in said} == {True, False}  # type: ignore[attr-defined]
     assert len(set(claims)) > 5  # type: ignore[call-overload]
+
+
+def test_clauses_break_and_begin_as_the_plain_patterns_say() -> None:
+    breaks = re.compile(r"(?<=[.!?;])\s+|\n+|,? but | however,? |; |, so ", re.IGNORECASE)
+    yes = re.compile(r"^\W*(?:yes|yeah|yep|sure)\b", re.IGNORECASE)
+    no = re.compile(r"^\W*(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt))", re.IGNORECASE)
+    pieces = [
+        *(".", "!", "?", ",", ";", "a", "but", "But", "however", "\u017fo", "yes", "YES", "ye\u017f", "no", "sorry"),
+        *[" ", "  ", "\n", "\t", "\x0b", "\x85", "; ", ", but ", " but ", " however, ", ", so ", " problem"],
+    ]
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(20_000):
+        text = "".join(rng.choice(pieces, rng.integers(0, 10)))
+        parts = breaks.split(text)
+        assert phrases._BREAK.split(text) == parts, repr(text)
+        said = phrases.read_new(text)
+        assert said.yes == (said.agrees or any(yes.match(part) for part in parts if part)), repr(text)
+        assert said.no == (bool(said.denied) or any(no.match(part) for part in parts if part)), repr(text)
+        found.add((len(parts) > 1, said.yes, said.no))
+    assert len(found) == 7  # one clause does not say both
+
+
+def test_shares_and_points_by_hand_and_against_one_by_one() -> None:
+    pool = Pool((("book", "books"), ("hat", "hats")), (2, 1))
+    # Shares (0,0) (0,1) (1,0) (1,1) (2,0) (2,1) at 3 points a book and 4 a hat.
+    assert pool.points((3, 4)) == [0, 4, 3, 7, 6, 10]
+    game = Divide(Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1)), ((1, 3, 1), (2, 1, 2)))
+    for side in game.sides:
+        levels, divisions = side._ranked
+        one_by_one = sorted(
+            (side.worth(terms), side.own(terms), terms, game.pool.rest(side.own(terms))) for terms in game.pool.shares()
+        )
+        assert levels == [worth for worth, *_ in one_by_one]
+        assert divisions == [(terms, rest) for _, _, terms, rest in one_by_one]
+
+
+def test_caches_of_utterances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 100_000)
+    caches = [UtteranceCache[str, int]() for _ in range(3)]
+    for number in range(1_000):
+        text = f"{number:1000}"
+        caches[number % 3].keep(text, number, text)
+        assert sum(len(key) for cache in caches for key in cache.known) <= 100_000
+        assert caches[number % 3].get(text) == number
+    assert pickle.loads(pickle.dumps(caches[0])).known == {}
 
 
 def test_what_is_remembered_of_long_dialogues_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

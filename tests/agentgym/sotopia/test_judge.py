@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from agentgym.outside.dialogue import LEAVE, NONE, Act, Turn
+from agentgym.sotopia import judge as rules
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judge import RulesJudge
@@ -52,6 +54,18 @@ def test_believability_insults_and_secrets_by_hand() -> None:
     assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
     first, second = judged(SALE, "Ben fears balloons.", "Ada cannot swim.")
     assert (first.secret, second.secret) == (0, 0)  # the other's secret is not one's own
+
+
+def test_marks_of_secrets_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ["Bo never learned to ride a bicycle.", "Ada can't swim", "It's the dog's, the DOG's fault, he says", ""]
+    words = [*" ".join(secrets).lower().split(), "|", "\n|\n", "a_b", "lorem", "the"]
+    rng = np.random.default_rng(0)
+    said = [" ".join(words[start : start + length]) for start in range(len(words)) for length in (2, 3, 4, 5, 6)]
+    said += [" ".join(rng.choice(words, 12)) for _ in range(500)]
+    found = [rules._given_away(secret, each) for secret in secrets for each in said]
+    monkeypatch.setattr(rules, "_marks", lambda secret: [""])
+    assert found == [rules._given_away(secret, each) for secret in secrets for each in said]
+    assert set(found) == {0, -5, -10}
 
 
 def test_reasons_and_what_cannot_be_computed() -> None:

@@ -27,7 +27,7 @@ from agentgym.sotopia.models import (
 )
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.rules import SocialWorld
-from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
+from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.support import first, make_task, second
 from tests.agentgym.sotopia.support import say as said
 from tests.cases import cases
@@ -79,6 +79,7 @@ def changed(**scores: Any) -> str:
 @cases(
     "text, words",
     (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
+    (changed(goal=["", -1]), "outside 0..10"),
     (changed(secret=["", 1]), "secret is 1, outside -10..0"),
     (changed(relationship=["", 6]), "outside -5..5"),
     (changed(goal=["", 7.5]), "no whole number"),
@@ -86,11 +87,12 @@ def changed(**scores: Any) -> str:
     (changed(goal=["", True]), "no whole number"),
     (changed(goal=["", None]), "no whole number"),
     (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
+    (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
+    (changed(goal=["", 10**400]), "integer of 401 digits"),
+    (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
     (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
     (changed(goal=[7, "the score first"]), "no whole number"),
     (changed(goal=7), "expected [reasoning, score]"),
-    (changed(goal=["", "X"]).replace('"X"', "[" * 800 + "7" + "]" * 800), "no whole number"),
-    (changed(goal="X").replace('"X"', "[" * 800 + "7" + "]" * 800), "expected [reasoning, score]"),
     (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
     (changed(goal={}), "no whole number"),
     (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
@@ -100,7 +102,14 @@ def changed(**scores: Any) -> str:
     (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
     (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
     (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
+    (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
+    ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
+    ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
+    ('{"a": ' * 100_000, "no JSON"),
     ("", "got 0"),
+    ("I would say seven of ten.", "got 0"),
+    ("[1, 2]", "got 0"),
+    ("null", "got 0"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(VerdictError) as caught:
@@ -260,7 +269,12 @@ def test_a_verdict_is_read_and_broken_ones_are_sent_back_once() -> None:
 def test_nothing_is_lost_and_every_failure_is_attributed_to_its_dialogue() -> None:
     plays: list[tuple[Play, str]] = [
         (say(GOOD), ""),
+        (slow(60.0, say(GOOD)), "no answer within 8 s"),
+        (raw(b"{}", 429, Retry_After="0.01"), "status 429"),
         (raw(b"", 500), "status 500"),
+        (raw(b"<html>"), "not JSON"),
+        (raw(completion(GOOD)[:60], length=5_000), "no connection"),
+        (hang_up, "no connection"),
         (say(GOOD[:200], "length"), "cut at its longest length"),
         (say(BROKEN), "expected one JSON object, got 0"),
     ]
@@ -270,8 +284,8 @@ def test_nothing_is_lost_and_every_failure_is_attributed_to_its_dialogue() -> No
         plays[int(line.partition('"')[0])][0](handler)
 
     with chat_server(play) as server:
-        model = judge(server.url)
-        numbers = [i % len(plays) for i in range(20)]
+        model = judge(server.url, timeout=8.0)
+        numbers = [i % len(plays) for i in range(45)]
         found = model.score([dialogue(first(said(f"number {i}")), second(said(f"{k}"))) for k, i in enumerate(numbers)])
         for i, verdict in zip(numbers, found, strict=True):
             if not (words := plays[i][1]):
@@ -280,7 +294,7 @@ def test_nothing_is_lost_and_every_failure_is_attributed_to_its_dialogue() -> No
                 assert words in verdict.reason
                 assert verdict.reason.startswith(f"m at {server.url}: ")
         # Answered: the good ones once, the cut and the unreadable ones twice.
-        assert (model.endpoint.usage.answered, model.endpoint.usage.failed) == (5 + 10 + 10, 5)
+        assert (model.endpoint.usage.answered, model.endpoint.usage.failed) == (5 + 10 + 10, 30)
 
 
 INSTRUCTING = (

@@ -1,5 +1,6 @@
 """SOTOPIA's forms for PettingZoo, and what hostile players say."""
 
+import json
 import pickle
 import sys
 import warnings
@@ -14,12 +15,13 @@ from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_para
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from agentgym.core import TextSpace
-from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Failure, act_line, write
+from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Act, Failure, act_line, write
+from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.dialogue import COMMANDS
+from agentgym.sotopia.dialogue import COMMANDS, DIMENSIONS, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
-from agentgym.sotopia.models import act_request, verdict_request
+from agentgym.sotopia.models import VerdictError, act_request, read_verdict, verdict_request
 from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say
@@ -102,6 +104,13 @@ def test_turns_converted_to_parallel_are_the_parallel_form_in_turns() -> None:
         turns = play_parallel(parallel_env(order="round-robin"), commands)
         assert len(turns) - 1 == len(acts)
         assert turns[-1][1] == rewards
+        converted = turn_based_aec_to_parallel(aec_env())
+        converted.reset(seed=3)
+        for command, turn in zip(commands, turns[1:], strict=False):
+            selected = converted.aec_env.agent_selection
+            given = converted.step({selected: command, **{a: None for a in converted.agents if a != selected}})
+            assert given[1] == turn[1]
+            assert (given[2], given[3]) == (turn[2], turn[3])
 
 
 def test_the_form_for_one_agent_is_the_aec_form_with_a_partner() -> None:
@@ -237,6 +246,61 @@ def test_books_without_number_and_long_utterances() -> None:
     assert len(env.world.dialogue.turns[1].acts[1].text) == LONGEST
 
 
+_DEEP: Any = 7
+for _ in range(800):
+    _DEEP = [_DEEP]
+
+
+@cases(
+    "given",
+    {"evaluations": _DEEP},
+    {"evaluations": {"agent_1": _DEEP, "agent_2": _DEEP}},
+    {"evaluations": {agent: dict.fromkeys(DIMENSIONS, _DEEP) for agent in ("agent_1", "agent_2")}},
+    {"evaluations": {agent: {name: ["", _DEEP] for name in DIMENSIONS} for agent in ("agent_1", "agent_2")}},
+    ids=["evaluations", "agents", "dimensions", "scores"],
+)
+def test_what_is_nested_deeply_is_refused_and_cut_in_the_message(given: Any) -> None:
+    with pytest.raises(VerdictError) as caught:
+        read_verdict(json.dumps(given))
+    assert len(str(caught.value)) < 600
+
+
+def _verdict(goal: Any) -> Verdict:
+    rating = Rating(1, 1, 1, 0, 0, 1, goal)
+    return Verdict((rating, rating))
+
+
+@cases(
+    "given, words",
+    (_verdict(float("nan")), "no finite number"),
+    (_verdict(10**5_000), "no finite number"),
+    (_verdict(None), "no finite number"),
+    (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
+    (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
+    (None, "a NoneType, is no verdict"),
+    ("10", "a str, is no verdict"),
+)
+def test_a_judge_without_numbers_is_a_failure(given: Any, words: str) -> None:
+    class Mad:
+        def score(self, dialogues: Any) -> list[Verdict | Failure]:
+            return [given] * len(dialogues)
+
+    env = SotopiaEnv(judge=Mad(), max_turns=2)
+    env.reset(seed=0)
+    _, reward, *_, info = env.step(write(say("Hello.")))
+    assert (reward, info["unscored"], info["goal"]) == (0.0, True, 0.0)
+    assert words in info["failure"]
+
+
+@pytest.mark.parametrize("given", ["Hello", None, ("speak", "Hello"), Act("shout"), Act("speak", 10**5_000)])  # type: ignore[arg-type]
+def test_a_partner_without_acts_is_a_failure(given: Any) -> None:
+    env = SotopiaEnv(partner=Script(given), judge=Fixed())
+    env.reset(seed=0)
+    *_, truncated, info = env.step(write(say("Hello.")))
+    assert truncated
+    assert "is no act" in info["failure"]
+
+
 def test_lone_surrogates_and_control_characters_end_at_the_door() -> None:
     env = SotopiaEnv(partner=Script(say("\ud800\x00?")), judge=Fixed())
     env.reset(seed=0)
@@ -271,6 +335,19 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     for request in (act_request(world.view(1)), verdict_request(world.dialogue)):
         lines = [line for message in request.messages for line in message["content"].splitlines()]
         assert not [line for line in lines if line.startswith(("Turn #", FORGED))]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_observations_stay_inside_their_space(order: str) -> None:
+    command = write(say("\n" * (MOST_CHARACTERS // 2 - 100)))
+    env = SotopiaEnv(partner=Script(*[say("\n" * 1_000_000)] * 300), judge=Fixed(), order=order, max_turns=200)
+    observation, _ = env.reset(seed=0)
+    parallel = parallel_env(judge=Fixed(), order=order, max_turns=200)
+    parallel.reset(seed=0)
+    for _ in range(60):
+        shown = [observation, *parallel.step(dict.fromkeys(ROLES, command))[0].values()]
+        assert all(TextSpace().contains(text) for text in shown)
+        observation, *_ = env.step(command)
 
 
 def test_what_is_too_much_to_show_loses_its_oldest_turns() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from agentgym.outside.dialogue import LEAVE, Act, Failure, write
 from agentgym.outside.tool_calls import ToolCall, write_call
@@ -153,6 +154,23 @@ def test_policies_and_models_in_the_slot_of_sotopia_are_customers() -> None:
     request = act_request(env.seen_by_customer())
     assert "toggle_data() -> Mobile Data is now" in request.messages[1]["content"]
     assert "grant_app_permission(app_name, permission)" in request.messages[1]["content"]
+
+
+def test_branches_go_on_with_their_talk() -> None:
+    env = begun(TelecomEnv(side="agent"))
+    env.step(say("Good morning!"))
+    saved, key = env.snapshot(), env.describe(True)["state_key"]
+    assert key.endswith("idle 1")
+    later = [env.step(say(words))[0] for words in ("Hm.", "toggle_data()", "check_network_status()")]
+    _, info = env.restore(saved)
+    assert info["state_key"] == key
+    assert [env.step(say(words))[0] for words in ("Hm.", "toggle_data()", "check_network_status()")] == later
+
+
+def test_gymnasium_accepts_the_side() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(gym.make("AgentRL/Telecom-v0", side="agent").unwrapped, skip_render_check=True)
 
 
 def test_both_forms_of_pettingzoo_play_what_one_agent_plays() -> None:

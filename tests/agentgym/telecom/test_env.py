@@ -1,6 +1,7 @@
 """Telecom: the environment and its rules."""
 
 import json
+import lzma
 import pickle
 from collections import Counter
 from itertools import count
@@ -22,10 +23,14 @@ from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, p
 from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, calls_of_fault, open_desk
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.cases import cases
-from tests.oracles import oracle, read, rows
+from tests.oracles import oracle
 from tests.refusals import refuses
 
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
+
+
+def desks() -> list:
+    return [DESK, open_desk(str(oracle("tau2", "official")))]
 
 
 def solve(task: Task) -> tuple:
@@ -142,6 +147,19 @@ def begun(**options: object) -> tuple[TelecomEnv, dict]:
     return env, env.reset(options={"split": "train", "index": 1})[1]
 
 
+@cases(
+    "command",
+    '{"name": "check_sim_status", "arguments": {}}',
+    'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
+    "check_sim_status()",
+)
+def test_three_forms_of_a_call(command: str) -> None:
+    env, _ = begun()
+    observation, _, _, _, info = env.step(command)
+    assert info["is_action_valid"]
+    assert "SIM card" in observation
+
+
 def test_calls_and_errors_by_hand() -> None:
     both = "check_sim_status()\ncheck_wifi_status()"
     assert "Wi-Fi" not in begun()[0].step(both)[0]
@@ -165,6 +183,14 @@ def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> 
     assert observation.startswith("Error: ")
     assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
     assert info["state_key"] == before["state_key"]
+
+
+def test_a_snapshot_is_small() -> None:
+    env, _ = begun(expert=True)
+    fresh = len(pickle.dumps(env.snapshot()))
+    env.step("toggle_wifi_calling()")
+    kept = env.snapshot()
+    assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
 
 
 def test_keys_depend_on_the_state_alone() -> None:
@@ -286,22 +312,24 @@ def at_home() -> World:
 def test_recorded_episodes_replay_to_the_character() -> None:
     folder = oracle("tau2")
     adapter = Adapter(str(folder / "official"), [folder / "public.jsonl.xz"])
-    base = read("tau2", "base_state.json")
-    for episode in rows("tau2", "public.jsonl.xz"):
-        want = {path: value for path, value in base.items() if path not in episode["gone"]} | episode["start"]
-        assert adapter.reset(episode["task"]) == episode["solved0"]
-        assert adapter.state() == want
-        for step in episode["steps"]:
-            content, error, holds = adapter.call(step["name"], step["args"])
-            assert (content, error, holds) == (step["content"], step["error"], step["solved"]), step
-            for path in step.get("unset", []):
-                want.pop(path, None)
-            want |= step.get("set", {})
-        assert adapter.state() == want
+    base = json.loads((folder / "base_state.json").read_text())
+    with lzma.open(folder / "public.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            episode = json.loads(line)
+            want = {path: value for path, value in base.items() if path not in episode["gone"]} | episode["start"]
+            assert adapter.reset(episode["task"]) == episode["solved0"]
+            assert adapter.state() == want
+            for step in episode["steps"]:
+                content, error, holds = adapter.call(step["name"], step["args"])
+                assert (content, error, holds) == (step["content"], step["error"], step["solved"]), step
+                for path in step.get("unset", []):
+                    want.pop(path, None)
+                want |= step.get("set", {})
+            assert adapter.state() == want
 
 
 def test_schemas_are_the_published_ones_to_the_character() -> None:
-    published = read("tau2", "tools.json")
+    published = json.loads(oracle("tau2", "tools.json").read_text())
     assert list(TOOLS) == list(published)
     for name, schema in published.items():
         assert json.dumps(TOOLS[name].schema) == json.dumps(schema)

@@ -45,6 +45,11 @@ def test_any_values_are_numbered_as_a_dict_does(columns):
     same(intern("state", *columns), one_by_one(*columns))
 
 
+@given(st.lists(st.lists(st.integers(-4, 4) | st.integers() | st.integers(10**20, 10**20 + 3)), min_size=1, max_size=3))
+def test_lists_of_integers_of_any_size_are_numbered_as_a_dict_does(columns):
+    same(intern("state", *columns), one_by_one(*columns))
+
+
 @pytest.mark.parametrize("column", [[0.5, float("nan")], np.array([np.nan]), [np.float32("nan"), "a"]])
 def test_nan_is_no_id(column):
     refuses(ValueError, "column 'state' must hold values that equal themselves, got nan", intern, "state", column)
@@ -352,16 +357,9 @@ def forests(draw) -> tuple[StepTable, list[list[tuple[str, int, float]]]]:
     return table, episodes
 
 
-@given(forests(), st.data())
-def test_unfolding_any_forest_gives_back_its_episodes_and_what_was_counted_along_them(forest, data) -> None:
+@given(forests())
+def test_unfolding_any_forest_gives_back_its_episodes(forest) -> None:
     table, episodes = forest
-    flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
-    counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
-    for i in range(table.n_trajectories):
-        before = [-1]
-        for row in table.chain(i).tolist():
-            before += [row] if flags[row] else []
-            assert (counts[row], latest[row]) == (len(before) - 1, before[-1])
     of_name = {name: episode for episode in episodes for name in [episode[-1][0]]}
     expected = [of_name[name] for name in table.trajectories]
     whole, source = table.unfolded()
@@ -401,6 +399,15 @@ def test_some_episodes_are_kept_whole_and_each_of_their_rows_once(forest, data) 
     assert len(found) == len(rows)
 
 
+def comb(n: int) -> dict:
+    """One trajectory of n steps, and n that were cut from it, one after each step but the last."""
+    return {
+        "group": [0] * (2 * n), "trajectory": [-1] * n + list(range(n)), "t": [*range(n), *range(1, n), n],
+        "state": [*range(n), *range(1, n), 0], "action": [0] * (2 * n), "next_state": [*range(1, n + 1), *[-1] * n],
+        "reward": [1.0] * (2 * n), "won": [False] * (2 * n), "parent": {i: (-1, i) for i in range(n - 1)},
+    }  # fmt: skip
+
+
 def ladder(n: int) -> dict:
     """Trajectories of one step, each cut from the one before."""
     return {
@@ -408,6 +415,13 @@ def ladder(n: int) -> dict:
         "next_state": list(range(1, n + 1)), "reward": [1.0] * n, "won": [False] * n,
         "terminated": [False] * (n - 1) + [True], "parent": {i: (i - 1, i - 1) for i in range(1, n)},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [comb, ladder])
+def test_forks_of_any_shape_are_read(shape) -> None:
+    returns = StepTable.from_arrays(**shape(4)).episode_return.tolist()
+    assert returns == {"comb": [4, 2, 3, 4, 1], "ladder": [1, 2, 3, 4]}[shape.__name__]
+    assert StepTable.from_arrays(**shape(2_000)).episode_return.max() == 2_000  # as many steps, a point each
 
 
 def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_numbered_before_it() -> None:
@@ -419,6 +433,35 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
     assert table.keep(np.array([True, True])).to_trajectories() == table.to_trajectories()
     alone = table.keep(np.array([True, False]))
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
+
+
+def unfolded_one_by_one(table: StepTable) -> tuple[list[int], list[int]]:
+    """Trajectory and source of the unfolded rows, an episode after the other, each walked up from its end."""
+    trajectory, source = [], []
+    for i in range(table.n_trajectories):
+        rows, row = [], int(table.last[i])
+        while row >= 0:
+            rows.append(row)
+            row = int(table.previous[row])
+        source += rows[::-1]
+        trajectory += [i] * len(rows)
+    return trajectory, source
+
+
+@given(forests(), st.data())
+def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, data) -> None:
+    table, _ = forest
+    trajectory, source = unfolded_one_by_one(table)
+    whole, found = table.unfolded()
+    if table.has_forks:
+        assert (whole.trajectory.tolist(), found.tolist()) == (trajectory, source)
+    flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
+    counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
+    for i in range(table.n_trajectories):
+        before = []
+        for row in (s for t, s in zip(trajectory, source, strict=True) if t == i):
+            before += [row] if flags[row] else []
+            assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
 
 
 def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypatch: pytest.MonkeyPatch) -> None:

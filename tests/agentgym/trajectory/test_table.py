@@ -16,7 +16,6 @@ from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
 from tests.cases import cases
-from tests.playing import Scripted
 from tests.refusals import refuses
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -203,7 +202,11 @@ def with_step(**change: object) -> dict:
 
 DAMAGE = {
     "nan": (json.dumps(with_step(reward=float("nan"))), "NaN is not a JSON number"),
+    "infinity": (json.dumps(with_step(reward=float("inf"))), "Infinity is not a JSON number"),
+    "1e400": (json.dumps(LINE).replace("1.0", "1e400"), "the number 1e400 is too large for a float"),
     "1e301": (json.dumps(with_step(reward=1e301)), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
+    "a huge integer": (json.dumps(LINE).replace("7", "7" * 5000), "an integer of 5000 digits"),
+    "nesting": ("[" * 200_000, "nested too deeply"),
     "not an object": ("3", "the line must be an object, got 3"),
     "empty": ("{}", "the line has no 'group'"),
     "a missing name": (json.dumps({**LINE, "won": 1, "steps": [{}]}), "won must be true or false, got 1"),
@@ -234,6 +237,7 @@ DAMAGE = {
     "allowed": (json.dumps(with_step(reply={**REPLY, "allowed": [[1.5]]})), "allowed must be a list of lists of int"),
     "allowed count": (json.dumps(with_step(reply={**REPLY, "allowed": [[2], [3]]})), "has 1 token_ids, allowed"),
     "logprobs count": (json.dumps(with_step(reply={**REPLY, "logprobs": []})), "has 1 token_ids and 0 logprobs"),
+    "no json": ("{", "not JSON: Expecting property name"),
     "bytes": (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
     "parent no pair": (json.dumps({**LINE, "parent": "a"}), r"parent must be null or \[trajectory, t\], got 'a'"),
     "parent a list": (json.dumps({**LINE, "parent": [["a"], 0]}), r"parent must be null or \[trajectory, t\]"),
@@ -363,6 +367,16 @@ def test_other_ways_into_a_table_ask_the_same(tmp_path: Path) -> None:
         StepTable.from_jsonl(path)
 
 
+class LeftThenRight:
+    """Guesses one, then the other."""
+
+    guesses = 0
+
+    def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
+        self.guesses += 1
+        return [Reply(("left", "right")[self.guesses % 2]) for _ in observations]
+
+
 class Doors(gym.Env):
     """One guess, after which every episode shows the same words."""
 
@@ -380,11 +394,11 @@ class Doors(gym.Env):
 def test_collected_episodes_are_told_apart_and_need_a_key() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        table = collect(adapt(Doors()), Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
+        table = collect(adapt(Doors()), LeftThenRight(), tasks=[{}], group_size=2, seed=0)
     assert {*table.states} == {"left or right?", "Game over. [success]", "Game over. [failure]"}
     envs = adapt(Doors(), key=lambda observation, info: None)
     with pytest.raises(ValueError, match="the key of a state is None: give each state its own name"):
-        collect(envs, Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
+        collect(envs, LeftThenRight(), tasks=[{}], group_size=2, seed=0)
     builder = TableBuilder(1, AutoresetMode.DISABLED)
     infos = {"state_key": np.array([None]), "task_id": np.array(["t"])}
     with pytest.raises(ValueError, match="info 'state_key' of sub-environment 0 must be the key of a state, got None"):

@@ -1,7 +1,5 @@
 """The actions of the simulator as the originals have them, on sets: slow and literal (see `naive_graph`)."""
 
-from collections.abc import Callable
-
 from agentgym.virtualhome.actions import BEDS, SEATS, SQUEEZED_ALSO
 from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.household import OriginalError, Refused
@@ -21,12 +19,7 @@ class Naive(NaiveGraph):
             elif number not in self.nodes or (self.v1 and (name, number) not in self.found):
                 return False, (f"<{name}> ({number}) cannot be found",), None
         try:
-            if action in ASKED:
-                for check in ASKED[action]:
-                    check(self, things[0][1])
-                self.begin()
-            else:
-                getattr(self, f"do_{action.lower()}")(*[number for _, number in things])
+            getattr(self, f"do_{action.lower()}")(*[number for _, number in things])
         except Refused as refused:
             return False, (*self.said, *refused.args), None
         except OriginalError as error:
@@ -291,6 +284,12 @@ class Naive(NaiveGraph):
         self.need(self.held(), f"{self.show(self.me)} does not hold anything in hands")
         self.exchange(node, "DIRTY", "CLEAN")
 
+    def do_lookat(self, node: int) -> None:
+        self.need(self.facing(node), f"{self.show(self.me)} does not face {self.show(node)}")
+        self.begin()
+
+    do_pointat = do_lookat
+
     def do_watch(self, node: int) -> None:
         mine, room = self.room(self.me), self.room(node)
         self.need(self.can(node, "LOOKABLE"), f"{self.show(node)} not lookable")
@@ -305,6 +304,46 @@ class Naive(NaiveGraph):
             self.said.append(f"{self.show(node)} is inside other closed thing")
         self.begin()
 
+    def do_touch(self, node: int) -> None:
+        self.need_close(node)
+        self.need_open(node)
+        self.begin()
+
+    def do_move(self, node: int) -> None:
+        moves = self.can(node, "MOVABLE") or self.is_a(node, "chair", "curtain", "button")
+        self.need(moves, f"{self.show(node)} is not movable")
+        self.do_push(node)
+
+    do_pull = do_move
+
+    def do_push(self, node: int) -> None:
+        self.need_close(node)
+        self.need_open(node)
+        self.need_hand()
+        self.begin()
+
+    def do_type(self, node: int) -> None:
+        self.need_close(node)
+        types = self.is_a(node, "keyboard") or self.can(node, "HAS_SWITCH")
+        self.need(types, f"{self.show(node)} does not have switch")
+        self.begin()
+
+    def do_squeeze(self, node: int) -> None:
+        self.need_hand()
+        self.need_close(node)
+        soft = self.can(node, "CLOTHES") or self.is_a(node, *SQUEEZED_ALSO)
+        self.need(soft, f"{self.show(node)} is not clothes")
+        self.begin()
+
+    def do_cut(self, node: int) -> None:
+        self.need_hand()
+        self.need_close(node)
+        self.need(self.can(node, "EATABLE"), f"{self.show(node)} is not eatable")
+        self.need(self.can(node, "CUTTABLE"), f"{self.show(node)} is not cuttable")
+        knife = any("knife" in self.nodes[each].class_name for each in self.held())
+        self.need(knife, f"{self.show(self.me)} is not holding a knife")
+        self.begin()
+
     def do_eat(self, node: int) -> None:
         self.need_close(node)
         if not self.can(node, "EATABLE"):
@@ -314,35 +353,17 @@ class Naive(NaiveGraph):
             self.need(food, f"none of object on {self.show(node)} is eatable")
         self.begin()
 
-    def need_facing(self, node: int) -> None:
-        self.need(self.facing(node), f"{self.show(self.me)} does not face {self.show(node)}")
+    def do_greet(self, node: int) -> None:
+        self.need(self.can(node, "PERSON"), f"{self.show(node)} is not person")
+        self.begin()
 
-    def need_knife(self, node: int) -> None:
-        knife = any("knife" in self.nodes[each].class_name for each in self.held())
-        self.need(knife, f"{self.show(self.me)} is not holding a knife")
+    def do_read(self, node: int) -> None:
+        self.need(self.can(node, "READABLE"), f"{self.show(node)} is not readable")
+        self.need_held(node)
+        self.begin()
 
-
-def need_one(words: str, properties: str, *names: str) -> Callable[[Naive, int], object]:
-    """A thing has one of the properties, or one of the names."""
-
-    def check(episode: Naive, node: int) -> None:
-        has = any(episode.can(node, each) for each in properties.split()) or episode.is_a(node, *names)
-        episode.need(has, f"{episode.show(node)} {words}")
-
-    return check
-
-
-CLOSE, OPEN, HELD, FACING = Naive.need_close, Naive.need_open, Naive.need_held, Naive.need_facing
-HAND: Callable[[Naive, int], object] = lambda episode, node: episode.need_hand()  # noqa: E731
-MOVABLE = need_one("is not movable", "MOVABLE", "chair", "curtain", "button")
-#: What is asked, in this order, before an action that changes nothing.
-ASKED: dict[str, tuple[Callable[[Naive, int], object], ...]] = {
-    "LOOKAT": (FACING,), "POINTAT": (FACING,), "TOUCH": (CLOSE, OPEN), "PUSH": (CLOSE, OPEN, HAND),
-    "MOVE": (MOVABLE, CLOSE, OPEN, HAND), "PULL": (MOVABLE, CLOSE, OPEN, HAND),
-    "TYPE": (CLOSE, need_one("does not have switch", "HAS_SWITCH", "keyboard")),
-    "SQUEEZE": (HAND, CLOSE, need_one("is not clothes", "CLOTHES", *SQUEEZED_ALSO)),
-    "CUT": (HAND, CLOSE, need_one("is not eatable", "EATABLE"), need_one("is not cuttable", "CUTTABLE"),
-            Naive.need_knife),
-    "GREET": (need_one("is not person", "PERSON"),), "READ": (need_one("is not readable", "READABLE"), HELD),
-    "DRINK": (need_one("is not drinkable or not recipient", "DRINKABLE RECIPIENT"), HELD),
-}  # fmt: skip
+    def do_drink(self, node: int) -> None:
+        drinks = self.can(node, "DRINKABLE") or self.can(node, "RECIPIENT")
+        self.need(drinks, f"{self.show(node)} is not drinkable or not recipient")
+        self.need_held(node)
+        self.begin()

@@ -1,12 +1,14 @@
 """Generated houses, families of activities, and activities."""
 
 import pickle
+import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from agentgym.tasks import Draws
@@ -18,9 +20,8 @@ from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.scene import BETWEEN, INSIDE, WIDTH, members
 from tests.agentgym.indices import check_indices
 from tests.agentgym.virtualhome.official.small_folder import write
-from tests.agentgym.virtualhome.official_houses import FOLDER
+from tests.agentgym.virtualhome.official_houses import FOLDER, find
 from tests.agentgym.virtualhome.small_houses import replay
-from tests.oracles import oracle
 from tests.refusals import refuses
 
 ALL = GeneratedActivities()
@@ -200,13 +201,48 @@ def test_an_episode_and_invalid_commands_by_hand() -> None:
         assert {**info, "is_action_valid": True} == before
 
 
-def test_equal_states_have_one_key() -> None:
+def test_keys_are_equal_for_equal_states_alone() -> None:
+    env = VirtualHomeEnv(data="generated")
+    rng = random.Random(0)
+    seen: dict[str, Any] = {}
+    _, info = env.reset(options={"task_id": "train/drink/1"})
+    for _ in range(12):
+        env.reset(options={"task_id": "train/drink/1"})
+        info = env.describe(True)
+        for _ in range(15):
+            snapshot, done, *_ = env.episode.get_state()
+            state = (snapshot._replace(renewed=()), done)
+            assert seen.setdefault(info["state_key"], state) == state
+            if info["won"]:
+                break
+            local = [command for command in info["admissible_actions"] if not command.startswith(("walk", "turn"))]
+            info = env.step(rng.choice(local if local and rng.random() < 0.7 else info["admissible_actions"]))[-1]
+    assert len(seen) > 60
+    assert len(set(map(repr, seen.values()))) == len(seen)
     env = VirtualHomeEnv(data="generated")
     _, info = env.reset(options={"task_id": "train/place/0"})
     target = env.episode.activity.program[0]
     first, *others = [env.step(target)[-1]["state_key"] for _ in range(3)]
     assert first != info["state_key"]
     assert others == [first, first]
+
+
+def test_expert_plans_anew_once_its_program_is_left() -> None:
+    env = VirtualHomeEnv(data="generated", expert=True)
+    rng = np.random.default_rng(0)
+    for index in range(17):
+        _, info = env.reset(seed=0, options={"split": "valid_seen", "index": index})
+        for _ in range(4):
+            if not info["won"]:
+                walks = [command for command in info["admissible_actions"] if command.startswith("walk")]
+                info = env.step(str(rng.choice(walks or info["admissible_actions"])))[-1]
+        saved = pickle.loads(pickle.dumps(env.snapshot()))
+        steps = 0
+        while not info["won"]:
+            info = env.step(info["expert_action"])[-1]
+            steps += 1
+        assert steps <= 30
+        assert env.restore(saved)[1]["won"] is False
 
 
 def test_task_types_and_arguments_are_checked(tmp_path: Path) -> None:
@@ -236,7 +272,7 @@ def test_task_types_and_arguments_are_checked(tmp_path: Path) -> None:
 
 
 def test_the_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    oracle("virtualhome", "scene1_518_diffs.json.xz")
+    find("scene1_518_diffs.json.xz")
     monkeypatch.setenv("VIRTUALHOME_DATA", str(FOLDER))
     env = VirtualHomeEnv(expert=True, reward=10)
     for index in (0, 7, 33):

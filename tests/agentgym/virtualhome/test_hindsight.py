@@ -1,6 +1,7 @@
 """Chores that an episode does by the way: which are seen, what they are called, and that they can be played."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,12 @@ from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.families import HELD_OUT
 from agentgym.virtualhome.goals import Goal
-from agentgym.virtualhome.hindsight import Chore, chores_done, id_with, split_id, with_chore
+from agentgym.virtualhome.hindsight import Chore, chores_done, goal_of, id_with, split_id, with_chore
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
-from tests.agentgym.virtualhome.official_houses import FOLDER
+from tests.agentgym.virtualhome.official_houses import FOLDER, find
 from tests.agentgym.virtualhome.small_houses import EDGES, activity, do
 from tests.cases import cases
-from tests.oracles import oracle
 from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
@@ -141,6 +141,29 @@ def test_names_that_could_be_read_in_two_ways_are_not_offered() -> None:
     assert done == [0, 1]
 
 
+def test_goals_of_chores_are_those_of_the_generator() -> None:
+    env = VirtualHomeEnv(data="generated")
+    compared = 0
+    for family in ("place", "wash", "dress", "switch_on"):
+        for number in range(4):
+            env.reset(options={"task_id": f"train/{family}/{number}"})
+            task = env.episode.activity
+            elsewhere = replace(task, goal=Goal(), description="")
+            world = task.world()
+            for command in task.program:
+                do(task, world, command)
+            goals = [goal_of(task.scene, chore) for chore in chores_done(elsewhere, world.cells)]
+            mine = [goal for goal in goals if set(goal.edges) == set(task.goal.edges)]
+            assert any(set(goal.states) == set(task.goal.states) for goal in mine)
+            assert all(
+                goal_of(task.scene, chore) not in mine
+                or set(goal_of(task.scene, chore).states) != set(task.goal.states)
+                for chore in chores_done(task, world.cells)
+            )
+            compared += 1
+    assert compared == 16
+
+
 def wander(env: Any, seed: int, steps: int = 60) -> dict[str, list[str]]:
     """Ids of the chores done in an episode of random play that does something where it can, with what led to each."""
     rng, found, played = random.Random(seed), dict[str, list[str]](), list[str]()
@@ -167,14 +190,31 @@ def test_chores_are_of_the_split_of_their_house(split: str) -> None:
         for task_id in wander(env, index):
             assert task_id.startswith(f"{split}/")
             task = env.tasks.by_id(task_id, split)
-            other = "valid_seen" if split == "train" else "train"
-            refuses(ValueError, f"belongs to split '{split}', not to '{other}'", env.tasks.by_id, task_id, other)
             positions = [node for node in range(len(names)) if f" {env.episode.activity.lexicon.names.of[node]}" in
                          f" {task.description}".replace(",", " ")]  # fmt: skip
             kinds = {names[node] for node in positions}
             assert bool(kinds & HELD_OUT[task.task_type]) == (split == "valid_unseen")
             found += 1
     assert found > 4
+
+
+def test_the_environment_resets_to_a_chore_and_holds_it_in_snapshots() -> None:
+    env = VirtualHomeEnv(data="generated", expert=True)
+    env.reset(options={"task_id": "train/place/0"})
+    task_id = next(iter(sorted(wander(env, 1))))
+    observation, info = env.reset(options={"task_id": task_id})
+    assert (info["task_id"], info["task_type"]) == (task_id, task_id.partition("#")[2].partition(":")[0])
+    assert observation.startswith("Your task is to: ")
+    state = env.get_state()
+    other = VirtualHomeEnv(data="generated", expert=True)
+    other.reset(seed=0)
+    other.set_state(state)
+    while not info["won"]:
+        *_, info = env.step(info["expert_action"])
+        assert other.step(other.describe(True)["expert_action"])[4] == info
+    assert info["score"] == 1.0
+    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
+        env.reset(options={"task_id": task_id, "split": "valid_seen"})
 
 
 def test_the_papers_protocol_has_none_and_says_why() -> None:
@@ -194,7 +234,7 @@ def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> Non
 
 
 def test_chores_of_published_houses_win_when_they_are_played_again() -> None:
-    oracle("virtualhome", "scene1_518_diffs.json.xz")
+    find("scene1_518_diffs.json.xz")
     env, again = VirtualHomeEnv(data=FOLDER, split="train"), VirtualHomeEnv(data=FOLDER)
     found = 0
     for index in (0, 20):

@@ -16,16 +16,15 @@ from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World
 from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
-from tests.agentgym.virtualhome.official_houses import FOLDER, lines_of, read, scene_of
+from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay
 from tests.cases import cases
-from tests.oracles import oracle
 from tests.refusals import refuses
 
 
 @cache
 def official(goal: str) -> OfficialActivities:
-    oracle("virtualhome", "scene1_518_diffs.json.xz")
+    find("scene1_518_diffs.json.xz")
     return OfficialActivities(FOLDER, goal)
 
 

@@ -12,6 +12,7 @@ from agentgym.virtualhome.commands import PARAMETERS, LineError, parse_line
 from agentgym.virtualhome.rules import DIALECTS, REPAIRS, Result, World
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES, Edge, Node, Scene
 from agentgym.virtualhome.spa.episode import SpaEpisode
+from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import (
     BEDROOM,
     CHAIR,
@@ -168,6 +169,11 @@ def test_random_lines_in_random_graphs() -> None:
     assert fuzz(150, 60, seed=1) > 1000
 
 
+@pytest.mark.long
+def test_a_hundred_thousand_random_lines() -> None:
+    assert fuzz(1000, 100, seed=2) > 10_000
+
+
 def against_naive(seed: object, dialect: str, scene: Scene, steps: int) -> Counter[bool]:
     """Play random lines here and on the naive twin; returns how many were done."""
     rng = Random(f"{seed}")
@@ -201,6 +207,53 @@ def against_naive(seed: object, dialect: str, scene: Scene, steps: int) -> Count
 def test_every_line_does_what_the_naive_simulator_does(seed: int, dialect: str) -> None:
     rng = Random(seed)
     against_naive(seed, dialect, wild_scene(rng, rng.randint(2, 25), rng.randint(0, 150)), 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_published_houses_against_the_naive_simulator(dialect: str) -> None:
+    counts: Counter[bool] = Counter()
+    for number in range(1, 4):
+        counts += against_naive(number, dialect, official_houses.house(number), 100)
+    assert counts[True] > 30
+
+
+@given(st.integers(0, 10**9), st.sampled_from(DIALECTS))
+def test_one_look_at_bits_and_the_original_s_walk_through_its_sets_agree(seed: int, dialect: str) -> None:
+    """Who is near, what is shut in, how many are on a seat: the quick answers and those in the original's order."""
+    rng = Random(seed)
+    scene = wild_scene(rng, rng.randint(2, 15), rng.randint(0, 60))
+    exact, quick = World(scene, dialect, ("cycles",)), World(scene, dialect, ("cycles", "grab_place"))
+    for node in range(scene.size):
+        assert exact.near(node) == quick.near(node)
+        assert exact.faces(node) == quick.faces(node)
+        assert exact.shut(node) == quick.shut(node)
+        assert [exact.crowded(node, most) for most in range(1, 4)] == [
+            quick.crowded(node, most) for most in range(1, 4)
+        ]
+        if dialect == "v1":  # in "head" the way out leads through the first of several things
+            assert (exact.room(node) is None) == (quick.room(node) is None)
+        assert set(exact.listed(exact.on(node))) == set(quick.listed(quick.on(node)))
+
+
+@given(st.integers(0, 10**9))
+def test_where_sets_hold_one_node_all_orders_play_alike(seed: int) -> None:
+    """In the house written by hand nothing is in two rooms, and all that can be grabbed lies on or in something."""
+    rng = Random(seed)
+    spots = [(7, "ON", 5), (8, "ON", 5), (14, "ON", 5), (1, "CLOSE", 5)]
+    scene = Scene(NODES, (*EDGES, *spots))
+    dialect = rng.choice(DIALECTS)
+    exact, quick = World(scene, dialect), World(scene, dialect, ("grab_place",))
+    for _ in range(40):
+        line = wild_line(rng, scene)
+        mark = exact.mark(), quick.mark()
+        same = exact.step(line), quick.step(line)
+        if exact.places != quick.places:  # what was put down twice lies on nothing: any may be first
+            exact.undo(mark[0])
+            quick.undo(mark[1])
+            continue
+        assert same[0] == same[1]
+        assert exact.canonical_hash() == quick.canonical_hash()
 
 
 def spa_texts(seed: int, steps: int) -> list[str]:
@@ -244,6 +297,19 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
     said = {printed(code, seed) for seed in ("0", "1")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
+
+
+def test_a_published_house_is_undone_after_any_lines() -> None:
+    scene = official_houses.house(1)
+    for dialect in DIALECTS:
+        rng = Random(dialect)
+        world = World(scene, dialect)
+        first = world.canonical_hash()
+        for _ in range(400):
+            world.step(wild_line(rng, scene))
+        assert world.canonical_hash() != first
+        world.undo()
+        assert world.canonical_hash() == first
 
 
 class _EdgeByEdge(World):

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentgym.virtualhome.scene import ON, WIDTH, Node, Scene, members
 from tests.agentgym.virtualhome.micro_house import CHARACTER, CUP, EDGES, KITCHEN, KNIFE, NODES, TABLE, house
@@ -96,3 +98,33 @@ def test_differences_that_cannot_be(arguments: dict[str, Any], said: str) -> Non
 )
 def test_what_is_not_a_graph(graph: Any, said: str) -> None:
     refuses(ValueError, said, Scene.from_graph, graph)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+keys = ("id", "class_name", "category", "properties", "states", "from_id", "relation_type", "to_id")
+rows = st.dictionaries(st.sampled_from(keys), values | st.sampled_from(["ON", ["OPEN"], "character"]))
+
+
+def refusal(graph: Any) -> str:
+    """What is said of a graph; "" where it can be played."""
+    try:
+        Scene.from_graph(graph)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@given(st.dictionaries(st.sampled_from(["nodes", "edges"]), st.lists(rows | values, max_size=4) | values) | values)
+def test_any_graph_is_played_or_refused_with_words(graph: Any) -> None:
+    assert "Scene" in (refusal(graph) or "Scene")
+
+
+@given(st.integers(0, len(GRAPH["nodes"]) - 1), st.sampled_from(keys), values)
+def test_one_foul_value_is_refused_with_words(number: int, key: str, value: Any) -> None:
+    nodes = [dict(row) for row in GRAPH["nodes"]]
+    nodes[number][key] = value
+    assert "Scene" in (refusal({"nodes": nodes, "edges": GRAPH["edges"]}) or "Scene")

@@ -1,9 +1,11 @@
 """The papers' protocol: names and episodes."""
 
 import os
+import pickle
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +13,8 @@ from hypothesis import strategies as st
 from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import INSIDE, WIDTH, Node, Scene
-from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, visible
+from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
+from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, taken_out, visible
 from agentgym.virtualhome.spa.names import EMPTY, TEMPLATES, action_of, open_line
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import (
@@ -30,7 +32,6 @@ from tests.agentgym.virtualhome.micro_house import (
     house,
 )
 from tests.cases import cases
-from tests.oracles import oracle
 from tests.refusals import refuses
 
 ERROR_TEXT = "Observation: Error Input. Your input must contains 'Action: '"
@@ -159,6 +160,17 @@ def test_what_is_visible() -> None:
     assert KITCHEN in seen()
 
 
+def test_snapshots_hold_what_names_stand_for() -> None:
+    one, other = episode(), episode()
+    one.play("walk to table")
+    one.play("grab cup")
+    state = pickle.loads(pickle.dumps(one.get_state()))
+    other.play("walk to sofa")
+    other.set_state(state)
+    assert other.play("put cup on table") == one.play("put cup on table")
+    assert other.get_state() == one.get_state()
+
+
 @pytest.mark.parametrize("repairs", [("find",), ("find", "grab_place")])
 def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
     """Wash clothes (arXiv 2603.18683): what is said there, with things and states in alphabetical order."""
@@ -197,6 +209,32 @@ def test_an_episode_begins_with_the_task_and_shows_what_is_close() -> None:
     assert (observation[:13], info["is_action_valid"]) == ("Observation: ", True)
 
 
+def test_every_offered_action_succeeds() -> None:
+    env = VirtualHomeEnv(data="generated", protocol="spa", repairs="all")
+    rng = np.random.default_rng(0)
+    steps = 0
+    said: set[str] = set()
+    for index in range(12):
+        _, info = env.reset(seed=index, options={"index": index})
+        for _ in range(25):
+            before = env.snapshot()
+            offered = info["admissible_actions"]
+            near = [action for action in offered if not action.startswith(("walk", "run", "find"))] or offered
+            for action in rng.choice(near, min(3, len(near)), replace=False):
+                assert env.step(str(action))[-1]["is_action_valid"], action
+                env.restore(before)
+                said.add(str(action).split()[0])
+                steps += 1
+            assert env.restore(before)[1] == info
+            action = str(rng.choice(near if rng.random() < 0.6 else offered))
+            _, _, terminated, _, info = env.step(action)
+            assert info["is_action_valid"], action
+            if terminated:
+                break
+    assert steps > 300
+    assert len(said) > 15
+
+
 def test_hands_can_be_found_once_one_has_walked() -> None:
     """The original has FIND of a part of the body stay where it is, and only a walk brings one close to it."""
     env = VirtualHomeEnv(data="generated", protocol="spa")
@@ -215,8 +253,22 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
     assert env.step("find hands")[-1]["is_action_valid"]
 
 
+def test_programs_win_as_often_as_they_did() -> None:
+    """Generated programs are for dialect "v1"; most of them do in the papers' protocol too."""
+    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True, repairs=("containment", "posture"))
+    won = 0
+    for index in range(40):
+        _, info = env.reset(seed=index, options={"index": index})
+        for _ in range(40):
+            if not info["expert_action"] or info["won"]:
+                break
+            info = env.step(info["expert_action"])[-1]
+        won += info["won"]
+    assert won >= 20
+
+
 def test_published_programs_in_the_papers_protocol() -> None:
-    data = oracle("virtualhome", "scene1_518_diffs.json.xz").parent
+    data = official_houses.find("scene1_518_diffs.json.xz").parent
     env = VirtualHomeEnv(data=os.fspath(data), protocol="spa", goal="loose", expert=True)
     won = 0
     for index in range(20):
@@ -225,6 +277,25 @@ def test_published_programs_in_the_papers_protocol() -> None:
             info = env.step(info["expert_action"])[-1]
         won += info["won"]
     assert won >= 12
+
+
+SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))
+
+
+def taken_out_one_by_one(edges: list[Edge]) -> set[Edge]:
+    """A list that gets shorter while one goes through it."""
+    left = list(edges)
+    for edge in left:
+        inside = (edge[2], "INSIDE", edge[0])
+        if inside in left:
+            for each in {edge, inside}:
+                left.remove(each)
+    return set(edges) - set(left)
+
+
+@given(st.lists(SOME_EDGE, unique=True, max_size=25))
+def test_the_same_edges_are_taken_out(given: list[Edge]) -> None:
+    assert set(taken_out(given)) == taken_out_one_by_one(given)
 
 
 def test_a_house_without_what_lies_in_containers_and_wrong_names() -> None:

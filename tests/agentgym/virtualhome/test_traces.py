@@ -16,8 +16,7 @@ import pytest
 
 from agentgym.virtualhome.rules import World
 from tests.agentgym.virtualhome import replay_adapter
-from tests.agentgym.virtualhome.official_houses import differences, lines_of, scene_of
-from tests.oracles import oracle
+from tests.agentgym.virtualhome.official_houses import differences, find, lines_of, scene_of
 
 EPISODES = {"gold_v1": 351, "gold_head": 351, "random_v1": 627, "random_head": 502, "wrapper": 244}
 EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 45
@@ -25,11 +24,11 @@ EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 45
 
 def replay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> str:
     """What the checker says of a file of episodes in its last line."""
-    spec = importlib.util.spec_from_file_location("replay_check", oracle("virtualhome", "replay_check.py"))
+    spec = importlib.util.spec_from_file_location("replay_check", find("replay_check.py"))
     assert spec.loader is not None
     checker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checker)
-    path = oracle("virtualhome", f"traces/{name}.jsonl.xz")
+    path = find(f"traces/{name}.jsonl.xz")
 
     def opened(file: str, mode: str) -> Any:
         stream = lzma.open(file, mode)  # noqa: SIM115

@@ -36,13 +36,6 @@ def product(asin: str, title: str, options: Options = (), **fields: object) -> P
     return replace(given, **fields)  # type: ignore[arg-type]
 
 
-def goal_of(wanted: Product, **changes: object) -> Goal:
-    """A goal that asks for a product, whatever its options."""
-    facts = {name: getattr(wanted, name) for name in ("asin", "category", "query", "product_category")}
-    facts |= {"name": wanted.title, "instruction": wanted.instruction, "attributes": wanted.instruction_attributes}
-    return Goal(**(facts | {"options": (), "price_upper": 20.0} | changes))
-
-
 def shop_of(*products: Product) -> Shop:
     catalogue = MemoryCatalogue(products)
     prices = np.array([each.prices[0] if each.prices else 100.0 for each in products])
@@ -58,4 +51,16 @@ def tasks_of(*products: Product, split_by: str = "goal", winnable: bool = False)
 
 def visit(shop: Shop, brackets: bool = False) -> Session:
     """A visit whose goal is the first product."""
-    return Session(shop, goal_of(shop.catalogue[0]), "7", brackets=brackets)
+    first = shop.catalogue[0]
+    goal = Goal(
+        asin=first.asin,
+        name=first.title,
+        category=first.category,
+        query=first.query,
+        product_category=first.product_category,
+        instruction=first.instruction or "",
+        attributes=first.instruction_attributes,
+        options=(),
+        price_upper=20.0,
+    )
+    return Session(shop, goal, "7", brackets=brackets)

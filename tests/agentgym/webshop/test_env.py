@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import gymnasium as gym
 import pytest
 from hypothesis import given
@@ -15,12 +16,12 @@ from agentgym.core import Info
 from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.pages import INDEX, page_text, text, text_rich
+from agentgym.webshop.session import Session
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.official_files import write_files
-from tests.agentgym.webshop.oracles import FOLDER, rows
+from tests.agentgym.webshop.oracles import FOLDER, find, rows
 from tests.agentgym.webshop.small_shop import product, tasks_of
 from tests.cases import cases
-from tests.oracles import oracle
 from tests.processes import printed
 from tests.refusals import refuses
 
@@ -95,7 +96,7 @@ def test_goals_that_cannot_be_won_are_left_out_on_request() -> None:
 
 def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
     """The specification counts 458 of 6,910."""
-    oracle("webshop", "goals_prices_synthetic.json.xz")
+    find("goals_prices_synthetic.json.xz")
     prices = FOLDER / "goals_prices_synthetic.json.xz"
     assert WebShopEnv(data=FOLDER, prices=prices, repairs="winnable").num_tasks("all") == 6910 - 458
 
@@ -211,11 +212,6 @@ def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> N
     refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
-def shouted(title: str) -> tuple[str, ...]:
-    """A noun tagger of somebody's own."""
-    return tuple(title.lower().split())
-
-
 def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None:
     env = WebShopEnv()
     counts = {split: env.num_tasks(split) for split in ("all", "train", "validation", "test")}
@@ -234,8 +230,6 @@ def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None
     other = WebShopEnv(observation_mode="url")
     assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
     refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
-    made = WebShopEnv(num_products=50, noun_tagger=shouted)
-    assert pickle.loads(pickle.dumps(made)).tasks is made.tasks  # the same shop in the same process
 
 
 def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: Path) -> None:
@@ -244,6 +238,35 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert list(read.tasks.shop.catalogue) == list(given_.tasks.shop.catalogue)
     assert list(read.tasks.goals) == list(given_.tasks.goals)
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
+
+
+def shouted(title: str) -> tuple[str, ...]:
+    """A noun tagger of somebody's own."""
+    return tuple(title.lower().split())
+
+
+@pytest.mark.parametrize("library", [pickle, cloudpickle])
+def test_environments_pickle_without_their_shop(library: Any) -> None:
+    """What comes back continues the visit, with the same shop in the same process."""
+    env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted, expert=True)
+    fresh = library.loads(library.dumps(env))
+    assert not hasattr(fresh, "session")
+    for each in (env, fresh):
+        each.reset(seed=3)
+        each.step("search[<r>]")
+    content = library.dumps(env)
+    assert len(content) < 20_000
+    again = library.loads(content)
+    assert again.tasks is env.tasks
+    for command in (None, "click[next >]", "search[<r>]", "click[back to search]"):
+        if command is None:
+            assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
+        else:
+            assert again.step(command) == env.step(command)
+    assert again.reset()[0] == env.reset()[0]
+    made: Any = gym.make(ID, num_products=50)
+    made.reset(seed=0)
+    assert library.loads(library.dumps(made)).step("search[socks]") == made.step("search[socks]")
 
 
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
@@ -284,50 +307,66 @@ def arguments() -> dict[str, Any]:
     return {"data": FOLDER, "prices": FOLDER / "goals_prices_synthetic.json.xz", "goals": "synthetic"}
 
 
-@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
-def test_every_recorded_step(episodes: list[Episode], mode: str) -> None:
-    """Texts, address, what can be clicked, reward, its parts and end; visits go on after a purchase."""
-    env: Any = gym.make("AgentRL/WebShop-v0", observation_mode=mode, max_episode_steps=1000, **arguments()).unwrapped
-    column = {"text": "obs", "text_rich": "obs_rich", "url": "url"}[mode]
+def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
+    """Texts, address, what can be clicked, reward, its parts and end; also after a purchase, which ends nothing."""
+    tasks = WebShopEnv(**arguments()).tasks
     seen: Counter[str] = Counter()
     for episode in episodes:
-        index, over, known = episode["goal_index"], False, tuple[str, ...]()
+        session = Session(tasks.shop, tasks.goals[episode["goal_index"]], "SESSION")
         for row in episode["steps"]:
-            if row["action"] is None:
-                observation, info = env.reset(options={"split": "all", "index": index})
-                assert (info["task_id"], info["instruction"]) == (f"synthetic/{index}", episode["instruction"])
-            elif over:
-                env.session.play(row["action"])
-            else:
-                before, known = info["state_key"], info["admissible_actions"]
-                observation, reward, over, truncated, info = env.step(row["action"])
-                seen["played"] += 1
-            session = env.session
+            valid = row["action"] is not None and session.play(row["action"])
             if "error" in row:  # the original stops here
-                assert (session.page.kind, list(session.page.clickables)) == ("results", ["back to search", "next >"])
+                assert (valid, session.page.kind, list(session.page.clickables)) == (
+                    True, "results", ["back to search", "next >"],
+                )  # fmt: skip
                 seen["error"] += 1
-                break
-            shown, url = session.page.nodes(session.request), session.url().replace(f"/{index}", "/SESSION", 1)
+                continue
+            shown = session.page.nodes(session.request)
             assert page_text(session.page, session.request_text) == text(shown) == row["obs"]
-            assert (text_rich(shown, session.url(), session.opened()), url) == (row["obs_rich"], row["url"])
-            offered = {"has_search_bar": session.page is INDEX, "clickables": list(session.page.clickables)}
-            assert offered == row["available"]
-            seen[session.page.kind] += 1
+            assert text_rich(shown, session.url(), session.opened()) == row["obs_rich"]
+            assert session.url() == row["url"]
+            assert {"has_search_bar": session.page is INDEX, "clickables": list(session.page.clickables)} == row[
+                "available"
+            ]
+            done = session.page.kind == "done" and valid
+            assert done == row["done"]
+            assert (session.purchase.score if done and session.purchase else 0.0) == pytest.approx(row["reward"], abs=0)
             if "reward_info" in row:
                 assert session.purchase.parts == pytest.approx(row["reward_info"], abs=1e-12)
                 seen["purchase"] += 1
-            if row["action"] is None or not over or row["done"]:
-                assert (observation.replace(f"/{index}", "/SESSION", 1) if mode == "url" else observation) == row[
-                    column
-                ]
-            if row["action"] is not None and (not over or row["done"]):
-                assert (reward, over, truncated) == (row["reward"], row["done"], False)
-                assert (info["score"], info["won"], info["has_search_bar"]) == (
-                    reward, reward == 1.0, row["available"]["has_search_bar"],
-                )  # fmt: skip
-                assert info["is_action_valid"] or (info["state_key"] == before and row["action"] not in known)
-                clicks = [f"click[{name}]" for name in row["available"]["clickables"] if name != "search"]
-                assert [command for command in info["admissible_actions"] if command.startswith("click")] == clicks
+            seen[session.page.kind] += 1
     assert (seen["error"], seen["purchase"]) == (12, 86)
     assert min(seen[kind] for kind in ("index", "results", "item", "sub", "done")) > 80
-    assert seen["played"] > 8000
+
+
+@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
+def test_every_recorded_episode_in_the_environment(episodes: list[Episode], mode: str) -> None:
+    env: Any = gym.make("AgentRL/WebShop-v0", observation_mode=mode, max_episode_steps=1000, **arguments())
+    column = {"text": "obs", "text_rich": "obs_rich", "url": "url"}[mode]
+    steps = 0
+    for episode in episodes:
+        first, *played = episode["steps"]
+        index = episode["goal_index"]
+        observation, info = env.reset(options={"split": "all", "index": index})
+        assert (info["task_id"], info["instruction"]) == (f"synthetic/{index}", episode["instruction"])
+        assert observation.replace(f":3000/{index}", ":3000/SESSION") == first[column]
+        assert info["has_search_bar"]
+        for row in played:
+            if "error" in row:
+                break
+            before, known = info["state_key"], info["admissible_actions"]
+            observation, reward, terminated, truncated, info = env.step(row["action"])
+            shown = observation.replace(f"/{index}/", "/SESSION/") if mode == "url" else observation
+            shown = shown.removesuffix(f"/{index}") + "/SESSION" if shown.endswith(f":3000/{index}") else shown
+            assert shown == row[column]
+            assert (reward, terminated, truncated) == (row["reward"], row["done"], False)
+            assert info["has_search_bar"] == row["available"]["has_search_bar"]
+            assert (info["score"], info["won"]) == (reward, reward == 1.0)
+            assert info["is_action_valid"] or info["state_key"] == before
+            assert info["is_action_valid"] or row["action"] not in known
+            clicks = [f"click[{name}]" for name in row["available"]["clickables"] if name != "search"]
+            assert [command for command in info["admissible_actions"] if command.startswith("click")] == clicks
+            steps += 1
+            if terminated:
+                break
+    assert steps > 8000

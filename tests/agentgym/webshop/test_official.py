@@ -1,6 +1,10 @@
 """Official files: what is read, and what is damaged, which is named with its place."""
 
+import bz2
+import contextlib
+import gzip
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +21,11 @@ from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official import json_stream
 from agentgym.webshop.official.files import find_files, read_human, read_products, read_record, requests_of
 from agentgym.webshop.official.json_stream import entries
+from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
-from tests.agentgym.webshop.official_files import raw_record, write_files
+from agentgym.webshop.shop import open_catalogue, open_search
+from tests.agentgym.webshop.official_files import raw_record, raw_request, write_files
 from tests.agentgym.webshop.oracles import catalogue
 from tests.cases import cases
 from tests.refusals import refuses
@@ -84,11 +90,16 @@ def test_which_records_count(tmp_path: Path) -> None:
     ("name", None),
     ("full_description", ["a"]),
     ("small_description", [1]),
+    ("small_description", None),
     ("pricing", 12.5),
+    ("pricing", "12.50"),
     ("pricing", "$12.5.0"),
     ("pricing", "$"),
     ("product_category", {}),
+    ("category", 0),
+    ("query", None),
     ("customization_options", ["red"]),
+    ("customization_options", {"size": "red"}),
     ("customization_options", {"size": ["red"]}),
     ("customization_options", {"size": [{"name": "red"}]}),
     ("asin", "B\n1"),
@@ -209,10 +220,6 @@ def test_entries_are_those_of_the_whole_file(
     ("{1: 2}", 'expected a name in "quotes"'),
     ("[1,]", "in the entry that begins at character 3"),
     ("[1] [2]", "text after the outermost value"),
-    ('{"a": {}, "b": ' + "9" * 5_000 + "}", "5000 digits.*entry 1"),
-    ('[{}, {"a": NaN}]', "NaN.*entry 1"),
-    ("[{}, 1e400]", "1e400.*entry 1"),
-    ("[{}, " + "[" * 100_000, "nested too deeply.*entry 1"),
 )
 def test_damaged_files_are_explained(
     content: str, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +250,17 @@ def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatc
 
 FIRST, SECOND = generate(2)
 
+#: What may stand where a value should, and what the message says about it.
+VALUES = {
+    "5,000 digits": ("9" * 5_000, "5000 digits"),
+    "NaN": ("NaN", "NaN"),
+    "infinite": ("-Infinity", "Infinity"),
+    "too large": ("1e400", "1e400"),
+    "nested": ("[" * 5_000 + "]" * 5_000, "nested too deeply"),
+    "brackets": ("[" * 100_000, "nested too deeply"),
+    "nothing": ("", "Expecting value"),
+}
+
 
 def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
     path = tmp_path / name
@@ -254,10 +272,60 @@ def items(path: Path) -> list[Any]:
     return list(read_products(path, {}.get))
 
 
+def requests(path: Path) -> object:
+    return requests_of(path)("B1")
+
+
+ITEM = json.dumps(raw_record(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
+REQUEST = json.dumps(raw_request(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
+HUMAN = '[{"instruction": "x", "instruction_attributes": [], "instruction_options": [], "extra": VALUE}]'
 GOAL = {
     "asin": "B1", "name": "n", "category": "c", "query": "q", "product_category": "p", "instruction_text": "i",
     "attributes": ["a"], "goal_options": ["o"], "price_upper": 30.0,
 }  # fmt: skip
+#: Reader of a file, its name, and a text with the place of a value.
+FILES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "items": (items, "items_shuffle.json", f"[{json.dumps(raw_record(SECOND))},\n{ITEM}]"),
+    "requests": (requests, "items_ins_v2.json", f'{{"B0": {{}}, "B1": {REQUEST}}}'),
+    "human": (read_human, "items_human_ins.json", f'{{"B0": [], "B1": {HUMAN}}}'),
+    "record": (read_record, "prices.json", '{"prices": {"B1": VALUE}}'),
+    "nouns": (make_tagger, "nouns.json", '{"title": ["a"], "b": VALUE}'),
+}
+READERS = pytest.mark.parametrize("kind", FILES)
+
+
+@READERS
+@pytest.mark.parametrize("value", VALUES)
+def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, value: str) -> None:
+    read, name, text = FILES[kind]
+    content, words = VALUES[value]
+    path = written(tmp_path, name, text.replace("VALUE", content))
+    with pytest.raises(ValueError, match=words) as caught:
+        read(path)
+    assert name in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+    if kind not in ("record", "nouns"):
+        assert "entry 1" in str(caught.value)
+
+
+@READERS
+def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
+    read, name, text = FILES[kind]
+    raw = text.replace("VALUE", '"x"').encode()
+    for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
+        path = written(tmp_path, name, damaged)
+        with pytest.raises(ValueError, match=words) as caught:
+            read(path)
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_damaged_compressed_records(tmp_path: Path, suffix: str) -> None:
+    whole = json.dumps({"prices": {"B1": 1.0}}).encode()
+    packed = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](whole)
+    assert read_record(written(tmp_path, f"whole.json{suffix}", packed)).prices == {"B1": 1.0}
+    for damaged in (packed[:-6], packed[:20] + b"\x00\xff\x00" + packed[23:], b"no such file"):
+        refuses(ValueError, rf"prices\.json\{suffix}", read_record, written(tmp_path, f"prices.json{suffix}", damaged))
 
 
 def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
@@ -333,18 +401,44 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(
-    ("build", "load"),
-    [(lambda folder: store.build(folder, generate(50)), store.StoredCatalogue),
-     (lambda folder: bm25_build.build(list(documents(generate(50))), folder), bm25.load)],
-)  # fmt: skip
-def test_a_damaged_catalogue_or_index_is_refused_by_name(tmp_path: Path, build: Any, load: Any, damage: str) -> None:
-    build(tmp_path / "whole")
+def test_a_damaged_stored_catalogue_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    store.build(tmp_path / "whole", generate(50))
     for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
         folder = tmp_path / f"{name}-{damage}"
-        build(folder)
+        store.build(folder, generate(50))
         DAMAGES[damage](folder / name)
-        refuses(ValueError, rf"{name}-{damage}.*(remove|build)", load, folder)
+        refuses(ValueError, rf"{name}-{damage}.*remove", store.StoredCatalogue, folder)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_index_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    texts = list(documents(generate(50)))
+    bm25_build.build(texts, tmp_path / "whole")
+    for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
+        folder = tmp_path / f"{name}-{damage}"
+        bm25_build.build(texts, folder)
+        DAMAGES[damage](folder / name)
+        refuses(DataError, rf"{name}-{damage}.*build", bm25.load, folder)
+
+
+def shop_and_search(folder: Path) -> tuple[object, object]:
+    shop = open_catalogue("generated", 50, 0, folder)
+    assert isinstance(shop, store.StoredCatalogue)
+    return list(shop), open_search(shop, "bm25").top("socks lamp", 50)
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
+    found = []
+    for damaged in (None, "products.db", "bm25/divisors.npy"):
+        open_catalogue.cache_clear()
+        open_search.cache_clear()
+        if damaged:
+            (path,) = tmp_path.glob(f"webshop-*/{damaged}")
+            flip(path, 0.5)
+        with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
+            found.append(shop_and_search(tmp_path))
+    assert found[0] == found[1] == found[2]
 
 
 def test_the_whole_way(tmp_path: Path) -> None:

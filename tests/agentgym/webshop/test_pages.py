@@ -1,11 +1,15 @@
 """Visits: commands, pages, adverts and keys."""
 
+import pickle
 import re
+from collections.abc import Iterable, Mapping
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.keys import chosen, option_key, page_key
 from agentgym.webshop.pages import (
     BUTTON,
     LINK,
@@ -21,8 +25,9 @@ from agentgym.webshop.pages import (
     text,
     text_rich,
 )
-from agentgym.webshop.session import LONGEST_COMMAND, Session, Shop, parse
+from agentgym.webshop.session import _PARTS, LONGEST_COMMAND, Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.growth import FAMILIES, text_of
 from tests.refusals import refuses
 
 PATTERN = re.compile(r"(.+)\[(.+)\]")
@@ -151,6 +156,64 @@ def test_random_products_are_drawn_anew_each_time_and_the_same_again(shop: Shop)
     assert drawn(1)[0] != drawn(1)[1]
 
 
+COMMANDS = st.sampled_from(
+    ["search[sock]", "search[hat]", "search[<r>]", "search[<c> garden]", "search[<a> x]", "search[<c>]",
+     "search[sock item_page search_results]", "click[next >]", "click[< prev]", "click[back to search]", "click[b01]",
+     "click[b00]", "click[s]", "click[m]", "click[description]", "click[attributes]", "click[buy now]", "click[h1]"],
+) | st.text(max_size=8).map("search[{}]".format) | st.text(max_size=8)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(commands=st.lists(COMMANDS, max_size=25), brackets=st.booleans())
+def test_any_commands_are_steps_or_no_ops_and_states_continue_alike(
+    shop: Shop, commands: list[str], brackets: bool
+) -> None:
+    session, other = visit(shop, brackets), visit(shop, brackets)
+    for command in commands:
+        before = session.get_state()
+        other.set_state(pickle.loads(pickle.dumps(before)))
+        known = session.page.all_commands if brackets else session.page.commands
+        valid = session.play(command)
+        assert other.play(command) == valid
+        assert (other.get_state(), other.page.body, other.url()) == (
+            session.get_state(), session.page.body, session.url(),
+        )  # fmt: skip
+        assert valid or (session.get_state() == before and command not in known)
+
+
+@pytest.mark.parametrize("command", ["search[{}]", "click[{}]", "{}"])
+def test_a_command_of_a_million_characters_changes_nothing(command: str) -> None:
+    session = visit(SOCKS_AND_HAT)
+    before = session.get_state()
+    for family in FAMILIES.values():
+        assert not session.play(command.format(text_of(family, 1_000_000)))
+    assert session.get_state() == before
+
+
+def test_another_seed_changes_what_is_drawn_from_there_on_and_nothing_before() -> None:
+    env = WebShopEnv(noise=(1.0, 0.9), num_products=200)
+    env.reset(seed=5)
+    shown, *_, info = env.step("search[<r>]")
+    saved = env.snapshot()
+
+    def play_on() -> list[str]:
+        commands = ("click[next >]", "search[<r>]", "search[socks]", "click[back to search]")
+        return [env.step(command)[0] for command in commands]
+
+    on = play_on()
+    branches = []
+    for seed in (3, 3, 4):
+        assert env.restore(saved, seed) == (shown, info)  # the list and the adverts that were seen
+        here = pickle.loads(pickle.dumps(env.snapshot()))
+        branches.append(play_on())
+        assert env.restore(here) == (shown, info)
+        assert play_on() == branches[-1]
+    assert branches[0] == branches[1]
+    assert all(len(set(texts)) == 3 for texts in zip(on, branches[0], branches[2], strict=True))
+    env.restore(saved)
+    assert play_on() == on
+
+
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))
 
 
@@ -244,3 +307,72 @@ def test_adverts_are_as_frequent_as_asked_and_differ_by_view() -> None:
 @pytest.mark.parametrize(("page", "slot"), [(-0.1, 0.5), (0.5, 1.1), ("1", 0.5), (True, 0.5), (0.5, float("nan"))])
 def test_probabilities_out_of_range_are_refused(page: float, slot: float) -> None:
     refuses(ValueError, r"noise: the probability of a (page|slot) must be in 0\.\.1", Adverts, page, slot)
+
+
+short = st.text(max_size=4)
+
+
+def page_name(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
+    """The page without what was chosen on it."""
+    if kind == "index":
+        return "index"
+    if kind == "results":
+        return f"results {number} of {query!r}"
+    return f"{sub} of {asin}" if kind == "sub" else f"{kind} {asin}"
+
+
+def exact_key(page: str, options: Mapping[str, str], query: str | None, number: int, visited: Iterable[str]) -> str:
+    """All that decides what the shop will show; the order of the choices is part of it, as the address shows it."""
+    parts = [page, option_key(options)]
+    if query is not None and not page.startswith("results"):
+        parts.append(f"back to {number} of {query!r}")
+    opened = " ".join(visited)
+    return " | ".join(filter(None, [*parts, opened and f"opened {opened}"]))
+
+
+def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
+    one, other = {"size": "s", "color": "red"}, {"color": "red", "size": "s"}
+    assert chosen(one) == chosen(other) == "color: red; size: s"
+    assert page_key("", {"page": "item B1", "options": chosen(one)}) == "item B1 | color: red; size: s"
+    assert exact_key("item B1", one, "hat", 1, ["B1"]) != exact_key("item B1", other, "hat", 1, ["B1"])
+
+
+STATES = st.tuples(st.dictionaries(short, short, max_size=3), short, st.integers(1, 3))
+
+
+@settings(max_examples=300, derandomize=True)
+@given(STATES, STATES)
+def test_different_choices_or_ways_back_have_different_keys(
+    one: tuple[dict[str, str], str, int], other: tuple[dict[str, str], str, int]
+) -> None:
+    def key(state: tuple[dict[str, str], str, int]) -> str:
+        options, query, number = state
+        return exact_key("item B1", options, query, number, ["B1"])
+
+    same = (list(one[0].items()), *one[1:]) == (list(other[0].items()), *other[1:])
+    assert (key(one) == key(other)) == same
+
+
+@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
+@given(seed=st.integers(0, 1000), data=st.data())
+def test_names_and_keys_are_those_of_the_state(mode: str, seed: int, data: st.DataObject) -> None:
+    """The environment puts them together from parts of earlier steps; here they are written from nothing."""
+    env = WebShopEnv(observation_mode=mode, num_products=30)
+    _, info = env.reset(seed=seed)
+    for _ in range(12):
+        more = ("search[red <c> shoes]", "search[it's a_b]", "search[<r>]", "click[attributes]", "nothing")
+        *_, info = env.step(data.draw(st.sampled_from((*info["admissible_actions"], *more))))
+        session = env.session
+        asin = "" if session.product is None else session.bought.asin
+        page = page_name(session.page.kind, session.query, session.number, asin, session.sub)
+        options = session.options if mode == "url" else dict(sorted(session.options.items()))
+        opened = sorted(session.opened()) if mode == "text_rich" else ()
+        key = exact_key(page, options, session.query, session.number, opened)
+        assert (info["page"], info["options"]) == (page, chosen(options))
+        assert info["state_key"] == (f"{key} | {session.draws} draws" if session.draws else key)
+        if session.page.kind in ("item", "sub"):
+            assert session._part() == next(part for part in _PARTS if part in session.url())
+        if info["won"] or session.purchase is not None:
+            return
+        if data.draw(st.booleans()):
+            env.restore(env.snapshot())

@@ -2,15 +2,17 @@
 
 import importlib.util
 import json
+from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.reward import COLOURS, Grader, Match, alike, compare, grade, make_tagger, reduced, words
+from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
-from tests.agentgym.webshop.small_shop import goal_of
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -30,7 +32,12 @@ PRODUCT = Product(
 
 
 def goal(**changes: object) -> Goal:
-    return goal_of(PRODUCT, **({"attributes": ("easy care",), "price_upper": 30.0} | changes))
+    facts = {
+        "asin": PRODUCT.asin, "name": PRODUCT.title, "category": PRODUCT.category, "query": PRODUCT.query,
+        "product_category": PRODUCT.product_category, "instruction": "", "attributes": ("easy care",), "options": (),
+        "price_upper": 30.0,
+    }  # fmt: skip
+    return Goal(**(facts | changes))  # type: ignore[arg-type]
 
 
 def bought(chosen: tuple[str, ...] = (), price: float = 20.0, product: Product = PRODUCT, **changes: object):
@@ -92,6 +99,32 @@ def test_attributes_and_options_are_compared_as_in_the_original() -> None:
     assert (list(COLOURS), len(COLOURS)) == (sorted(COLOURS), 102)
     assert [reduced(value) for value in ("washed", "stand", "layered", "x-small")] == ["ash", "tan", "red", "x-small"]
     assert reduced(("red", "x")) == reduced(("size", "red")) == "red"
+
+
+def ratio(left: str, right: str) -> int:
+    """The token set ratio, in full."""
+    one, other = sorted(_words(left)), sorted(_words(right))
+    if not one or not other:
+        return 0
+    both = [word for word in one if word in other]
+    base = " ".join(both)
+    first = " ".join(both + [word for word in one if word not in both])
+    second = " ".join(both + [word for word in other if word not in both])
+    found = [0]
+    for a, b in ((base, first), (base, second), (first, second)):
+        found.append(100 if a == b else round(100 * SequenceMatcher(None, a, b).ratio()) if a and b else 0)
+    return max(found)
+
+
+PIECES = ["a", "bc", "bd", "bcd", "size", "small", "x-small", "é\u00a0", "'x'", "wash", "washed", "---"]
+PHRASES = st.lists(st.sampled_from(PIECES), max_size=5)
+
+
+@settings(derandomize=True, max_examples=500)
+@given(PHRASES, PHRASES)
+def test_alike_is_a_token_set_ratio_above_85(left, right):
+    one, other = " ".join(left), " ".join(right)
+    assert alike(one, other) == (ratio(one, other) > 85)
 
 
 def test_alike_by_hand():

@@ -1,6 +1,7 @@
 """Goals of a shop against a naive generator and the recorded ones; which of them are tasks."""
 
 import contextlib
+import itertools
 import json
 import lzma
 import random
@@ -13,30 +14,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.webshop.catalogue import MemoryCatalogue, draw_prices, known_prices
+from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanRequest, SyntheticGoals, Wish, draw_limit
 from agentgym.webshop.official.files import read_human, read_record
 from agentgym.webshop.tasks import Tasks, split_goals
-from tests.agentgym.webshop.oracles import catalogue
+from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
 from tests.cases import cases
-from tests.oracles import oracle
 from tests.refusals import refuses
 
 
-def test_goals_of_odd_products() -> None:
-    def goals(options: Any = (), **fields: Any) -> list[Any]:
-        products = MemoryCatalogue([product("B1", "socks", options, **fields)])
-        return list(SyntheticGoals(products, draw_prices(products, random.Random(0)), random.Random(0)))
+def naive(products: MemoryCatalogue, seed: int) -> tuple[list[float], list[tuple[Any, ...]]]:
+    """Prices and synthetic goals as the original makes them."""
+    rng = random.Random(seed)
+    prices = [p.prices[0] if len(p.prices) == 1 else rng.uniform(*p.prices) for p in products]
+    goals = []
+    for p, price in zip(products, prices, strict=True):
+        if p.instruction is None:
+            continue
+        above = [limit for limit in (10.0 * i for i in range(1, 100)) if limit > price][:4]
+        limit = sorted(rng.sample(above, 2))[1] if len(above) >= 2 else NO_LIMIT
+        tail = f", and price lower than {limit:.2f} dollars" if limit != NO_LIMIT else ""
+        groups = dict(p.options)
+        for values in itertools.product(*(groups[name] for name in sorted(groups))):
+            wishes = list(zip(sorted(groups), values, strict=True))
+            middle = " with " + ", and ".join(f"{name}: {value}" for name, value in wishes) if wishes else ""
+            goals.append((p.asin, p.instruction + middle + tail, tuple(wishes), limit))
+    random.Random(233).shuffle(goals)
+    return prices, goals
 
-    assert goals((("size", ()), ("color", ("red",)))) == goals(instruction=None) == []
-    assert len(goals((("size", ("s", "s")), ("color", ("red", "tan"))))) == 4
-    ((dear,), (equal,)) = goals(prices=(985.0,)), goals(prices=(5.0, 5.0))
-    assert (dear.instruction, dear.price_upper) == ("find me warm socks", NO_LIMIT)
-    assert equal.price_upper in (20.0, 30.0, 40.0)
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_synthetic_goals_equal_a_naive_generator(seed: int) -> None:
+    extra = [
+        product("X1", "dear", prices=(985.0,)),
+        product("X2", "range of nothing", prices=(5.0, 5.0)),
+        product("X3", "an empty group", (("size", ()), ("color", ("red",)))),
+        product("X4", "repeats", (("size", ("s", "s")), ("color", ("red", "tan")))),
+        product("X5", "nobody asks", instruction=None),
+    ]
+    products = MemoryCatalogue([*extra, *generate(300, asked=0.7)])
+    rng = random.Random(seed)
+    prices = draw_prices(products, rng)
+    goals = SyntheticGoals(products, prices, rng)
+    expected_prices, expected = naive(products, seed)
+    assert prices.tolist() == expected_prices
+    assert [(g.asin, g.instruction, g.options, g.price_upper) for g in goals] == expected
+    assert [products[i].asin for i in goals.products] == [g.asin for g in goals]
 
 
 def test_recorded_prices_and_goals_are_drawn_with_the_recorded_seed() -> None:
-    path = oracle("webshop", "goals_prices_synthetic.json.xz")
+    path = find("goals_prices_synthetic.json.xz")
     record = read_record(path)
     with lzma.open(path) as stream:
         rng = random.Random(json.load(stream)["seed"])
@@ -50,7 +78,7 @@ def test_recorded_prices_and_goals_are_drawn_with_the_recorded_seed() -> None:
 
 
 def test_human_goals_of_the_small_set() -> None:
-    requests = read_human(oracle("webshop", "items_human_ins.json"))
+    requests = read_human(find("items_human_ins.json"))
     rng = random.Random(0)
     prices = draw_prices(catalogue(), rng)
     goals = HumanGoals(catalogue(), prices, rng, requests)

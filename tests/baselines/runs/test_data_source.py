@@ -26,6 +26,7 @@ from benchmarks.training.records import load as load_study
 from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
+from tests.agentgym.virtualhome import official_houses
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -209,7 +210,7 @@ def test_generated_tasks_are_played_where_they_are_asked_for(tmp_path: Path, mon
 
 
 def test_published_activities_are_trained_on() -> None:
-    config, source = opened("virtualhome", {"data": str(oracle("virtualhome", "scene1_518_diffs.json.xz").parent)})
+    config, source = opened("virtualhome", {"data": str(official_houses.find("scene1_518_diffs.json.xz").parent)})
     assert (config.setup.validation, config.setup.test) == ("valid_seen", "valid_unseen")
     assert config.setup.plenty == {}
     assert "task_types" not in config.setup.options  # families of the generator

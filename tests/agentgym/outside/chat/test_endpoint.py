@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -93,24 +94,45 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
         assert [each.get("response_format") for each in server.requests] == [expected, None]
 
 
-@pytest.mark.parametrize("play", [raw(b"busy", 503), hang_up])
-def test_tries_are_counted_and_sent_alike(play: Play) -> None:
+@cases(
+    "play",
+    raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
+    raw(b'{"choices": [', length=500), raw(b"", length=500),
+)  # fmt: skip
+def test_what_may_pass_is_tried_again(play: Play) -> None:
     with chat_server(play, echo) as server:
         model = endpoint(server.url, retries=1)
         (answer,) = model.ask([request("q")])
         assert texts([answer]) == ["q"]
         assert (answer.attempts, len(server.requests), model.usage.retries) == (2, 2, 1)
-    with chat_server(echo, play, echo) as server:
+    with chat_server(echo, play, echo) as server:  # the first request goes through the package, later ones past it
         model = endpoint(server.url, retries=1, api_key="k")
         assert [texts(model.ask([request(text)])) for text in "ab"] == [["a"], ["b"]]
         # A kept connection that hangs up is opened again at once: that is no try that failed.
         assert (len(server.requests), model.usage.retries) == (3, 0 if play is hang_up else 1)
         assert [each["messages"][0]["content"] for each in server.requests] == ["a", "b", "b"]
-        assert {head["authorization"] for head in server.headers} == {"Bearer k"}
+        for head in server.headers:
+            del head["content-length"]
+        assert (server.headers[0], server.headers[2]["authorization"]) == (server.headers[1], "Bearer k")
     with chat_server(play) as server:
         model = endpoint(server.url, retries=1)
         assert (failure(model.ask([request("q")])[0]).attempts, len(server.requests)) == (2, 2)
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
+
+
+def test_retry_after_is_respected_and_no_server_is_a_failure() -> None:
+    busy = raw(b"{}", 429, Retry_After="1.5")
+    with chat_server(busy, echo, busy, echo) as server:
+        model = endpoint(server.url, retries=1)
+        assert (texts(model.ask([request("q")])), texts(model.ask([request("r")]))) == (["q"], ["r"])
+        # Without the header the package would wait for half a second at most.
+        assert server.times[1] - server.times[0] > 1.2
+        assert server.times[3] - server.times[2] > 1.2
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])
+    assert "no connection (" in found.reason
+    assert "refused" in found.reason
 
 
 def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
@@ -125,6 +147,19 @@ def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
         for round_ in range(3):
             assert len(texts(model.ask([request(f"{round_} {i}") for i in range(24)]))) == 24
         assert server.connections == 24
+
+
+def test_a_connection_closed_while_idle_is_opened_again() -> None:
+    def play(handler: Handler) -> None:
+        echo(handler)
+        handler.close_connection = True  # without saying so
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=1)
+        for i in range(4):
+            (answer,) = model.ask([request(str(i))])
+            assert texts([answer]) == [str(i)]
+            assert answer.attempts == 1
 
 
 def test_tokens_and_cost_are_counted_and_the_cache_costs_nothing(tmp_path: Path) -> None:
@@ -179,12 +214,23 @@ def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) 
         assert sorted(each["messages"][0]["content"] for each in server.requests) == [*"abbc"]
 
 
+def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, values: object) -> None:
+        raise OSError("no space left")
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
+        with pytest.warns(UserWarning, match="1 answers were not cached"):
+            assert texts(model.ask([request("a")])) == ["a"]
+
+
 def _ask_elsewhere(given: ChatEndpoint | bytes, queue: Any) -> None:
     model = pickle.loads(given) if isinstance(given, bytes) else given
     queue.put(texts(model.ask([request("from elsewhere")])))
 
 
-@pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", False)])
+@pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", True), ("fork", False)])
 def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str, pickled: bool) -> None:
     context: Any = multiprocessing.get_context(method)
     with chat_server(echo) as server:

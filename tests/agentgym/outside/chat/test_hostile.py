@@ -11,8 +11,11 @@ from tests.agentgym.outside.chat.chat_server import (
     Play,
     chat_server,
     completion,
+    drip_body,
+    drip_head,
     echo,
     garbage,
+    hang_up,
     raw,
     slow,
 )
@@ -26,14 +29,19 @@ pytest.importorskip("aiohttp")
     "play, words",
     (raw(b"<html>"), "not JSON"),
     (raw(b""), "not JSON"),
+    (raw(b"\xff\xfe\x00"), "not UTF-8"),
     (raw(b"[" * 200_000), "nested too deeply"),
     (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
+    (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
     (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
+    (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
+    (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
     (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
     (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
     (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
     (garbage, "no connection"),
     (raw(b"{}"), "no choices[0].message.content"),
+    (raw(b"[]"), "no choices[0].message.content"),
     (raw(b'{"choices": []}'), "no choices[0].message.content"),
     (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
     (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
@@ -54,10 +62,30 @@ def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, word
         assert (found.attempts, len(server.requests)) == (1, 1)
 
 
-def test_a_slow_endpoint_is_named_with_its_limit() -> None:
-    with chat_server(slow(30.0, echo), echo) as server:
+@pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])
+def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
+    with chat_server(play, echo) as server:
         found = failure(endpoint(server.url, timeout=0.3).ask([request("q")])[0])
         assert found.reason == f"m at {server.url}: no answer within 0.3 s"
+        assert texts(endpoint(server.url).ask([request("q")])) == ["q"]
+    with chat_server(play, echo) as server:
+        assert texts(endpoint(server.url, timeout=0.5, retries=1).ask([request("q")])) == ["q"]
+
+
+def test_one_failure_leaves_the_others_alone() -> None:
+    def play(handler: Handler) -> None:
+        number = int(handler.asked["messages"][0]["content"])
+        [raw(b"{}", 400), hang_up, raw(b"<html>"), echo][number % 4](handler)
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=16)
+        for i, answer in enumerate(model.ask([request(str(i)) for i in range(64)])):
+            if i % 4 == 3:
+                assert texts([answer]) == [str(i)]
+            else:
+                assert ["status 400", "no connection", "not JSON"][i % 4] in failure(answer).reason
+        assert (model.usage.answered, model.usage.failed) == (16, 48)
+        assert server.most_busy <= 16
 
 
 HOSTILE = [

@@ -121,7 +121,10 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
     ('{"a": 1', "no JSON"),
     ('{"a": 1, "a": 2}', "is repeated in one object"),
     ('{"a": {"b": 1, "b": 2}}', "is repeated in one object"),
+    ('{"a": ' * 100_000, "no JSON"),
     ('{"a": NaN}', "NaN is not a JSON number"),
+    ('{"a": ' + "9" * 5_000 + "}", "an integer of 5000 digits"),
+    ('{"a": 1e999}', "too large for a float"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(DataError) as caught:

@@ -235,6 +235,21 @@ def test_a_finished_folder_is_not_built_again(corpus: Path, tmp_path: Path) -> N
     assert shares[-1] == 1.0
 
 
+def test_an_interrupted_build_goes_on_where_it_was(corpus: Path, tmp_path: Path, expected: list[object]) -> None:
+    def interrupt(done: int, share: float) -> None:
+        if done == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(corpus, tmp_path / "index", progress=interrupt, stretch=10)
+    assert not (tmp_path / "index").exists()
+    refuses(DataError, "cannot be read", open_index, tmp_path / "index")
+    counts: list[int] = []
+    build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(done), stretch=10)
+    assert counts == [40, 50, 50]
+    assert open_index(tmp_path / "index").search(QUERIES, 7) == expected
+
+
 def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(
     corpus: Path, tmp_path: Path, expected: list[object]
 ) -> None:

@@ -69,7 +69,9 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 @cases(
     "body, words",
     (b"", "not JSON: Expecting value"),
+    (b"{", "Expecting"),
     (b"\xff", "not UTF-8"),
+    (b"[" * 100_000, "nested too deeply"),
     (b'["ka"]', "expected an object with 'queries'"),
     ({}, "expected an object with 'queries'"),
     ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
@@ -119,7 +121,7 @@ def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> N
         assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_connections_are_kept_and_many_are_served_at_once(lexical: LexicalRetriever) -> None:
+def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for _ in range(3):
@@ -130,6 +132,12 @@ def test_connections_are_kept_and_many_are_served_at_once(lexical: LexicalRetrie
         connection.getresponse().read()
         assert connection.sock is used
         connection.close()
+    with (
+        searching(lexical, patience=0.2, seconds=0.2) as server,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
+    ):
+        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
+        assert silent.recv(10) == b""
     with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
     assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
@@ -187,23 +195,37 @@ def raw_status(server: RetrievalServer, head: str) -> int:
 
 
 @cases(
-    "host, origin, status",
-    ("node7:{port}", "", 200), ("[::1]:{port}", "", 200), ("127.0.0.1.evil.example", "", 403), ("", "", 403),
-    ("127.0.0.1:{port}", "http://localhost:8888", 200), ("127.0.0.1:{port}", "http://evil.example", 403),
+    "host, status",
+    ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
+    ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
+    ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
 )  # fmt: skip
-def test_other_hosts_and_their_pages_are_refused(
-    lexical: LexicalRetriever, host: str, origin: str, status: int
-) -> None:
-    """See `OwnHosts` for which hosts these are."""
+def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
     with searching(lexical, names=["Node7"]) as server:
         named = host.format(port=server.server_address[1])
-        head = f"Host: {named}\r\n" + (f"Origin: {origin}\r\n" if origin else "")
-        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n") == status
-        assert raw_status(server, f"POST /retrieve HTTP/1.1\r\n{head}{LENGTH}\r\n{BODY}") == status
-        if not origin:
-            assert raw_status(server, f"GET /health HTTP/1.1\r\nHost: localhost\r\n{head}\r\n") == status
+        assert raw_status(server, f"GET /health HTTP/1.1\r\nHost: {named}\r\n\r\n") == status
+        body = '{"query": "ka"}'
+        head = f"POST /retrieve HTTP/1.1\r\nHost: {named}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        assert raw_status(server, head) == status
+        both = f"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: {named}\r\n\r\n"
+        assert raw_status(server, both) == status
     with searching(lexical, names=["*"]) as server:
-        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head.replace('[::1]', 'evil.example')}\r\n") == 200
+        assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
+
+
+@cases(
+    "origin, status",
+    ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
+    ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
+)  # fmt: skip
+def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
+    with searching(lexical, names=["Node7"]) as server:
+        port, body = server.server_address[1], '{"query": "ka"}'
+        head = f"Host: 127.0.0.1:{port}\r\nOrigin: {origin.format(port=port)}\r\n"
+        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n") == status
+        assert raw_status(server, f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}") == status
+    with searching(lexical, names=["*"]) as server:
+        assert raw_status(server, f"GET /health HTTP/1.1\r\nOrigin: {origin}\r\n\r\n") == 200
 
 
 BODY = '{"query": "ka"}'

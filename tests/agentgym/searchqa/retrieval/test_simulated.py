@@ -2,9 +2,11 @@
 
 import pickle
 
+import gymnasium as gym
 import pytest
 
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
+from agentgym.rollout import collect
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
 from agentgym.searchqa.protocol import FAILED
 from agentgym.searchqa.question import Question
@@ -126,6 +128,21 @@ def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
     assert 40 <= noisy <= 80  # 60 on average, with a standard deviation of 6.5
 
 
+def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
+    env = env_of()
+    env.reset(seed=3, options={"task_id": "country", "noise": 0.5})
+    saved = pickle.loads(pickle.dumps(env.snapshot()))
+
+    def on(envs, seed=None):
+        envs.restore(saved, seed)
+        return [envs.step(f"<search>Ada Bell {i}</search>")[-1]["retrieved_ids"] for i in range(4)]
+
+    first = on(env)
+    assert on(env) == on(env_of()) == first
+    assert len({tuple(on(env, seed)) for seed in range(8)}) > 1
+    assert on(env, 5) == on(env_of(), 5)
+
+
 def test_the_vector_form_asks_once_and_gives_the_same():
     calls = []
 
@@ -146,6 +163,27 @@ def test_the_vector_form_asks_once_and_gives_the_same():
     assert (forked["retrieved_ids"][3], observations[3]) == (infos["retrieved_ids"][0], observations[0])
     after = envs.step(["<search>Ada Bell 1</search>"] * 4)[-1]["retrieved_ids"]
     assert after[0] == after[3]
+
+
+def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
+    class Same:
+        def act(self, observations, infos, rng):
+            from agentgym.trajectory import Reply
+
+            return [Reply("<search>Ada Bell</search>")] * len(observations)
+
+    envs = gym.make_vec(
+        "AgentRL/SearchQA-v0", 4, questions=QUESTIONS, retriever=Titles(), simulator="rule", autoreset_mode="Disabled"
+    )
+
+    def play(luck):
+        table = collect(envs, Same(), tasks=[{"task_id": "country", "noise": 0.5}], group_size=4, seed=1, luck=luck)
+        return [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
+
+    own, shared = play("episode"), play("group")
+    assert all(each == own[0] for each in shared)
+    assert len({tuple(each) for each in own}) > 1
+    assert len({each[0] for each in own}) == 1
 
 
 @cases(

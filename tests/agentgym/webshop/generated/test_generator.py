@@ -4,12 +4,16 @@ import itertools
 import math
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from agentgym.webshop.catalogue import Product
 from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
 from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
+from agentgym.webshop.official.files import find_files, read_products
+from agentgym.webshop.official.json_stream import entries
+from tests.agentgym.webshop.official_files import write_files
 from tests.refusals import refuses
 
 SHOP = list(generate(2_000))
@@ -73,6 +77,13 @@ def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_tha
 )
 def test_numbers_out_of_range_are_refused_at_once(arguments: dict[str, float]) -> None:
     refuses(ValueError, f"{next(iter(arguments))} must be", generate, **arguments)
+
+
+def test_written_as_official_files_it_reads_back_the_same(tmp_path: Path) -> None:
+    products = list(generate(200, asked=0.5))
+    write_files(products, tmp_path)
+    files = find_files(tmp_path)
+    assert list(read_products(files.items, dict(entries(files.requests)).get)) == products
 
 
 def naive_colour(value: str) -> str:
