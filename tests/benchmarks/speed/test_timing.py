@@ -340,8 +340,8 @@ def test_ratios_and_pages() -> None:
         Measurement("c", "sizes", "grpo", True, 2.5, "µs", column="16 x 8 x 50"),
     ]
     found = Speeds(
-        2, "2026-01-01 00:00 UTC", describe_machine(), SpeedConfig(["sokoban"], {"quick": True}), figures,
-        ratios(figures, [Comparison("k", "k", "itself")]), ["left out"],
+        SpeedConfig(["sokoban"], {"quick": True}), figures, ratios(figures, [Comparison("k", "k", "itself")]),
+        ["left out"], version=2, created="2026-01-01 00:00 UTC", machine=describe_machine(),
     )  # fmt: skip
     text = markdown(STUDY.shown(found))
     for words in (

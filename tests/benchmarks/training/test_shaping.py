@@ -40,9 +40,8 @@ def made_up() -> ShapingResults:
             known = 3 if reward == "shaped" else 0
             points += [Point(1024 * (i + 1), 2.0 * i, row, "01", known, 7 * known) for i, row in enumerate(rows)]
             runs.append(ShapingRun(reward, seed, points))
-    return ShapingResults(
-        1, "2030-01-01 00:00 UTC", describe_machine(), ShapingConfig(list(COMPARED), [0, 1], TRAINING), runs
-    )
+    config = ShapingConfig(list(COMPARED), [0, 1], TRAINING)
+    return ShapingResults(config, runs, version=1, created="2030-01-01 00:00 UTC", machine=describe_machine())
 
 
 def test_rows_curves_and_colours_by_hand() -> None:

@@ -168,7 +168,7 @@ def test_every_credit_is_measured_at_every_size(ranked):
 def test_results_of_other_options_need_another_folder(ranking, ranked):
     """Finished players are not measured again, so that a credit which was added later would be missing."""
     result = run("study", "ranking", "--groups", 7, "--out", ranking, status=2)
-    assert "tasks: there {'sokoban': 6}, here {'sokoban': 7}" in result
+    assert "tasks.sokoban: there 6, here 7" in result
     fewer = dataclasses.replace(ranked.config, credits=ranked.config.credits[1:])
     with pytest.raises(OtherConfigurationError, match="credits: there"):
         RANKING.play(fewer, ranking)

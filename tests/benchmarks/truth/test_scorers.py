@@ -210,7 +210,7 @@ def test_another_folder_and_what_can_be_measured_are_asked_for(folder, tmp_path)
     job = folder / "learning" / "clone-seed0"
     assert make_config(job / "model").policy == make_config(job).policy == str(job)
     (tmp_path / "scorers.json").write_text("{}", encoding="utf-8")
-    refuses(ResultsError, "version", lambda: STUDY.load(tmp_path / "scorers.json"))
+    refuses(ResultsError, "config: Field required; delete it", lambda: STUDY.load(tmp_path / "scorers.json"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
