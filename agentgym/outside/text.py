@@ -140,8 +140,10 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def tables_beside(module: str, name: str) -> dict[str, Any]:
-    """Return the tables of a TOML file in the folder of a module, which passes its `__file__`."""
-    return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
+    """Return the tables of a TOML or JSON file in the folder of a module, which passes its `__file__`."""
+    text = Path(module).with_name(name).read_text("utf-8")
+    found: dict[str, Any] = tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+    return found
 
 
 def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Player, Turn, View
-from agentgym.outside.text import clean, tables_beside
+from agentgym.outside.text import clean
 from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
-from agentgym.telecom.rules import TEXTS, TOOLS
+from agentgym.telecom.rules import CASES, TEXTS, TOOLS
 
 #: Acts of a customer after one utterance of the desk; the turn then goes back.
 MOST_ACTS = 12
@@ -123,7 +123,7 @@ def idle(turns: Sequence[Turn]) -> int:
     return count
 
 
-_KNOWN = tables_beside(__file__, "cases.toml")["customer"]
+_KNOWN = CASES["customer"]
 _ABOUT_THE_CASE = re.compile(r"(?i)\b(?:phone )?number\b|\bwho\b|\bname\b|\bproblem\b|\bissue\b")
 _LOOK = re.compile(r"(?i)\b(?:check|look|see|tell me|show|what|which|is|are|does)\b")
 _WRITTEN = re.compile(rf"\b(?:{'|'.join(sorted(_PHONE, key=len, reverse=True))})\b(?:\([^()]{{0,300}}\))?")

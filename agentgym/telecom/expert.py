@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 from agentgym.outside.tool_calls import ToolCall
-from agentgym.telecom.rules import TOOLS, solved, synchronise
+from agentgym.telecom.rules import CASES, TOOLS, solved, synchronise
 from agentgym.telecom.state import World
-from agentgym.telecom.tasks import CASES, Task
+from agentgym.telecom.tasks import Task
 
 DONE = ToolCall("done", {})
 #: Calls on the phone that may be a part of a shortest solution.

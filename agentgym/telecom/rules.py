@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quoted
-from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from agentgym.outside.text import tables_beside
@@ -33,7 +31,9 @@ class Tool(NamedTuple):
 
 #: What agents, customers and tools say, and JSON schemas: of calls that are no tools of the original, and of arguments.
 TEXTS = tables_beside(__file__, "texts.toml")
-SCHEMAS: dict[str, Any] = json.loads(Path(__file__).with_name("schemas.json").read_text("utf-8"))
+SCHEMAS = tables_beside(__file__, "schemas.json")
+#: Faults, what must hold at the end, repairs, and words that the customer by rules knows.
+CASES = tables_beside(__file__, "cases.toml")
 _TYPES = {str: "string", int: "integer", float: "number"}
 
 

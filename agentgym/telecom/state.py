@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, repeat
 from operator import is_not
-from pathlib import Path
 from typing import Any
+
+from agentgym.outside.text import tables_beside
 
 Table = dict[str, "Record"]
 #: Dates are kept in ISO form. The original shows those with a time of day with a blank in place of the "T".
@@ -44,7 +45,7 @@ class Record(dict[str, Any]):
         return Record(self, **changed)
 
 
-_WORLD: dict[str, Any] = json.loads(Path(__file__).with_name("world.json").read_text("utf-8"))
+_WORLD = tables_beside(__file__, "world.json")
 #: Fields of the tables in the order in which they are printed, with what stands where a file has no value.
 FIELDS: Mapping[str, Mapping[str, Any]] = _WORLD["tables"]
 _REQUIRED = "..."

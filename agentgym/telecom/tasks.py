@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from agentgym.outside.text import tables_beside
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.tasks import Draws, NumberedTasks
 from agentgym.telecom.generated.company import company
-from agentgym.telecom.rules import TEXTS, begin, solved
+from agentgym.telecom.rules import CASES, TEXTS, begin, solved
 from agentgym.telecom.state import PHONE, World
 
 #: Data that a customer accepts to pay for, in GB.
@@ -45,7 +44,6 @@ class _Person(NamedTuple):
     number: str
 
 
-CASES = tables_beside(__file__, "cases.toml")
 #: Groups of faults, with the calls that bring each about, see `cases.toml`.
 GROUPS: Mapping[str, Mapping[str, Any]] = CASES["faults"]
 #: Which groups belong to which kind of task.

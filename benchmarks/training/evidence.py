@@ -107,7 +107,13 @@ def area(record: Record, budget: int) -> float:
 
 
 def tokens_to(record: Record, goal: float = _GOAL) -> float:
-    """Return the reply tokens after which sampled validation success reaches a goal, inf where it does not."""
+    """Return the reply tokens after which sampled validation success reaches a goal, inf where it does not.
+
+    >>> from benchmarks.training.records import Point
+    >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 0.5, 0), Point(100, 0, 1.0, 0)]
+    >>> tokens_to(Record("final", "grpo", 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
+    75.0
+    """
     tokens, success = _curve(record)
     reached = np.flatnonzero(success >= goal)
     if not len(reached):

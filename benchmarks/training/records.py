@@ -6,6 +6,7 @@ Table, pictures and pages are made of the records alone.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -231,7 +232,7 @@ class Trainings(Found):
     config: StudyConfig
     records: list[Record]
 
-    @property
+    @functools.cached_property
     def finals(self) -> dict[str, list[Record]]:
         """The final runs that count by method, the reference first, others in the order of their first record."""
         names = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
