@@ -171,7 +171,7 @@ def cloned_for(
     """Return the folder of a clone by an environment's own settings, which is learned first where it is not there yet.
 
     It learns to read `contexts`. If `short` is given, it learns that many episodes of the expert, once, with the tiny
-    policy's tasks and prompts, and is tested on 8 tasks.
+    policy's tasks and prompts, and is tested on 8 tasks. Its state graph is of one task, which is not searched for.
     """
     played = row.played_by(model)
     sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
@@ -182,7 +182,7 @@ def cloned_for(
         setup = dataclasses.replace(config.setup, options=row.setup.options, prompt=row.setup.prompt)
         config = dataclasses.replace(
             config, setup=setup, history=row.history, instructions=False, clone_tasks=short, clone_epochs=1,
-            eval_tasks=8, validation_tasks=4,
+            training_tasks=1, eval_tasks=8, validation_tasks=4,
         )  # fmt: skip
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
