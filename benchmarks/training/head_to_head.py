@@ -116,16 +116,16 @@ class Plan:
         every = [run._replace(factor=factor) for factor in self.factors for run in runs]
         return {run.name: run for run in every}
 
-    def searched(self, final: Run) -> list[str]:
-        """Return the names of the runs of the search that a final run is chosen by."""
-        alike = SEARCH, final.method, final.factor
-        return [name for name, run in self.runs.items() if (run.stage, run.method, run.factor) == alike]
+    def searched(self, method: str, factor: str = "") -> list[str]:
+        """Return the names of the runs of the search for a method."""
+        wanted = SEARCH, method, factor
+        return [name for name, run in self.runs.items() if (run.stage, run.method, run.factor) == wanted]
 
     def needs(self, name: str) -> list[str]:
         """Return the names of the runs that one waits for."""
         run = self.runs[name]
         clone = [] if run.stage == CLONE else [Run(CLONE, CLONE, run.seed, None, run.factor).name]
-        return [*clone, *(self.searched(run) if run.stage == FINAL else ())]
+        return [*clone, *(self.searched(run.method, run.factor) if run.stage == FINAL else ())]
 
     @property
     def study(self) -> Study[StudyConfig, Record, Trainings]:
@@ -158,7 +158,7 @@ def run_one(plan: Plan, config: StudyConfig, name: str, folder: Path, progress: 
     _clear(plan, folder)
     setting = run.setting or plan.settings(run.method)[0]
     if run.stage == FINAL and config.settings:
-        searched = [load(Record, path(folder, each)) for each in plan.searched(run)]
+        searched = [load(Record, path(folder, each)) for each in plan.searched(run.method, run.factor)]
         setting = records.choose(searched, config.judged_points)
     return _train(dataclasses.replace(config, learning=learning), run, setting, folder, progress)
 
@@ -348,10 +348,13 @@ def plan_study(
     try:
         for method in plan.methods:
             plan.settings(method)
-        for factor in plan.factors:
-            bare_envs(records.with_factor(learning, factor), 1).close()
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
+    try:
+        for factor in factors:
+            bare_envs(records.with_factor(learning, factor), 1).close()
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="--factor") from None
     return plan
 
 

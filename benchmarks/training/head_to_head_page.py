@@ -155,13 +155,11 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in known:
         name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
-        if study.config.factors:
-            shown = page(study)
-            parts[name] = f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, shown.tables[-1].caption)}", {}
-        elif study.config.learning.setup.clone_contexts:
+        if study.config.learning.setup.clone_contexts:
             parts[name] = informed.section(study), {}
         else:
-            parts[name] = section(study, f"../images/{picture}", whole=False), {picture: draw_curves(study)}
+            pictures = {} if study.config.factors else {picture: draw_curves(study)}
+            parts[name] = section(study, f"../images/{picture}", whole=False), pictures
     if faults := [study for study in known if evidence.most_faults(study)]:
         parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
     lengths = [study for study in known if evidence.length_of(study)]
@@ -194,6 +192,8 @@ def _joined(study: Trainings) -> Table:
 def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
+    if study.config.factors:
+        return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, shown.tables[-1].caption)}"
     tables = shown.tables if whole else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
     parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")

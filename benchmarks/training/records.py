@@ -297,7 +297,7 @@ def with_factor(learning: Config, factor: str, *, cloning: bool = False) -> Conf
     changed: dict[str, Any] = {} if cloning else {"options": {**learning.setup.options, name: value}}
     if name == "adviser":
         if value not in ADVISERS:
-            raise ValueError(f"--factor {factor}: {suggest(str(value), ADVISERS)}")
+            raise ValueError(f"unknown adviser {value!r}; {suggest(str(value), ADVISERS)}")
         changed = {name: value}
     return dataclasses.replace(learning, setup=dataclasses.replace(learning.setup, **changed))
 
