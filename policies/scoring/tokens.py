@@ -52,7 +52,8 @@ class TokenScores:
         cls, replies: Rows, logprobs: Tensor, entropy: Tensor, top: Tensor, distribution: Tensor | None = None
     ) -> Self:
         """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
-        return cls(*_by_reply(replies, logprobs, entropy, torch.ones_like(top), top), distribution=distribution)
+        logprobs, entropy, mask, top = _by_reply(replies, logprobs, entropy, torch.ones_like(top), top)
+        return cls(logprobs, entropy, mask, top, distribution)
 
 
 def _by_reply(replies: Rows, *figures: Tensor) -> list[Tensor]:
