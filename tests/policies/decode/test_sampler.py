@@ -8,6 +8,7 @@ from torch import nn
 from transformers import Qwen2Config
 
 from policies.decode import batch
+from policies.decode.continuous import Request
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Completion, Decoding, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
@@ -189,8 +190,12 @@ def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_w
         assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all are 16 x 16
         casts.clear()
         assert sampler.write([(1, 2, 3)], None, settings) == first
+        lanes = sampler.continuous(settings)
+        lanes.put(Request(0, (1, 2, 3), None))
+        assert lanes.get()[0][1].token_ids == first[0].token_ids
         assert (16, 16) not in casts
     played = sampler.playing(torch.bfloat16)
+    assert {keys.dtype for keys in batch.KeyedBatch(played, [(1, 2, 3)]).keys} == {torch.bfloat16}
     assert {weight.dtype for weight in played.parameters()} == {torch.bfloat16}
     assert first == complete(copy.deepcopy(model).to(torch.bfloat16), [(1, 2, 3)], None, settings)
     with torch.no_grad():
