@@ -193,7 +193,8 @@ class Plan:
 
     Attributes:
         attention: of the model, as transformers names it.
-        stages: bytes by part, of "generation" and "update", and of "cloning" where the run begins with a clone.
+        stages: bytes by part, of "generation" and "update", of "validation" where it has more episodes than an
+            iteration, and of "cloning" where the run begins with a clone.
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
         facts: texts on model, attention and assumptions.
@@ -298,28 +299,34 @@ class Planner:
         }  # fmt: skip
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         cache = size * 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
-        own, side = self._engine.kind == "loop", min(episodes, self._side)
         # In 16 bits the loop plays with a copy; with an adapter, the copy holds the sums of base and adapter.
         casts = precision is not None and dtype.itemsize == 4
-        playing = {
-            "a copy to play": 2 * found.parameters if casts else dtype.itemsize * found.adapted,
-            "keys and values": cache
-            * (rounded(side) * rounded(row, least=COLUMNS) if self._gpu and self._keeps else side * row),
-            "kept between turns": self._keeps * min(
-                KEPT_SHARE * self.device.memory, episodes * (one.fresh + one.steps * one.reply) * cache
-            ),
-            "prompts that are read": min(READ_TOKENS, side * one.longest) * size
-            * (3 * text.intermediate_size + 4 * text.hidden_size),
-            "logits": 24 * side * text.vocab_size,
-        } if own else {}  # fmt: skip
+
+        def playing(places: int, players: int = 1) -> dict[str, float]:
+            side = min(places, self._side)
+            return {
+                "a copy to play": 2 * found.parameters if casts else dtype.itemsize * found.adapted,
+                "keys and values": cache
+                * (rounded(side) * rounded(row, least=COLUMNS) if self._gpu and self._keeps else side * row),
+                "kept between turns": self._keeps * min(
+                    KEPT_SHARE * self.device.memory, players * places * (one.fresh + one.steps * one.reply) * cache
+                ),
+                "prompts that are read": min(READ_TOKENS, side * one.longest) * size
+                * (3 * text.intermediate_size + 4 * text.hidden_size),
+                "logits": 24 * side * text.vocab_size,
+            } if self._engine.kind == "loop" else {}  # fmt: skip
+
         beside = {"engine": ENGINE_SHARE * self.device.memory * (self._engine.kind == "vllm")}
-        while_learning = ({} if self._engine.sleeps else beside) | (playing if training.rollout.staleness else {})
+        ahead = playing(episodes) if training.rollout.staleness else {}
+        while_learning = ({} if self._engine.sleeps else beside) | ahead
         stages = {
-            "generation": kept | playing | beside,
+            "generation": kept | playing(episodes) | beside,
             "update": kept | while_learning | {
                 "gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations
             },
         }  # fmt: skip
+        if settings.config.validation_tasks > episodes:  # by the greedy player, then by the sampled one
+            stages["validation"] = kept | playing(settings.config.validation_tasks, players=2) | beside
         if settings.config.clone_tasks or settings.episodes is not None:
             given = cloning(settings.config)
             memory = Memory(given.get("microbatch_rows"))
@@ -378,6 +385,9 @@ class Planner:
         def having(**changes: Any) -> Callable[[RunSettings], RunSettings]:
             return lambda some: dataclasses.replace(some, training=some.training.changed(**changes))
 
+        def run_with(**changes: Any) -> Callable[[RunSettings], RunSettings]:
+            return lambda some: dataclasses.replace(some, config=dataclasses.replace(some.config, **changes))
+
         row = self.played.longest + self.played.reply
         yield "--recompute", having(**{"memory.activation_checkpointing": True})
         if self._pass(settings.training.memory, self._rows(settings), row) > row:
@@ -385,7 +395,10 @@ class Planner:
         if settings.training.loss.kl > 0 and not settings.config.lora:
             yield "--set loss.reference=bfloat16", having(**{"loss.reference": "bfloat16"})
         if not (settings.config.lora or self._tiny):
-            yield "--lora 32", lambda some: dataclasses.replace(some, config=dataclasses.replace(some.config, lora=32))
+            yield "--lora 32", run_with(lora=32)
+        episodes = settings.training.groups * settings.training.group_size
+        if settings.config.validation_tasks > episodes:
+            yield f"--validation-tasks {episodes}", run_with(validation_tasks=episodes)
         if settings.training.groups > 1:
             fewer = max(settings.training.groups // 4, 1)
             yield f"--groups {fewer}", having(groups=fewer)

@@ -325,6 +325,21 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
         assert found["update"].get("engine", 0.0) == pytest.approx(taken)
 
 
+def test_a_validation_of_more_episodes_than_an_iteration_is_planned(folder: Path) -> None:
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32)
+    planner = Planner(settings, CARDS["h100"])
+    validation, one, token = planner.plan(settings).stages["validation"], planner.played, 2 * 28 * 2 * 128 * 2
+    # 32 tasks beside 8 episodes; the keys of the greedy player's turns are there while the other one plays.
+    assert validation["keys and values"] == 32 * 192 * token
+    assert validation["kept between turns"] == 2 * 32 * (one.fresh + one.steps * one.reply) * token
+    # Rollouts need 6.1 GiB. Of 7.5 an eighth is for kept keys, and 7.05 are available.
+    planner.device = Device("small", 7.5 * GIB, 1e12, 1e12)
+    with pytest.raises(DoesNotFitError, match=r"available: --validation-tasks 8 makes it 6\.\d+ GiB"):
+        planner.check(settings)
+    few = dataclasses.replace(settings, config=dataclasses.replace(settings.config, validation_tasks=8))
+    assert "validation" not in planner.check(few).stages
+
+
 def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -> None:
     settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32, clone=4)
     planner = Planner(settings, CARDS["h100"])
