@@ -150,7 +150,7 @@ def compare(study: Trainings) -> list[Comparison]:
 def rows(study: Trainings) -> list[list[str]]:
     """Return the cells of all methods, in the order of `HEADS`: GRPO, then by area."""
     compared = {each.method: each for each in compare(study)}
-    clones = {record.seed: end(record) for record in study.of(CLONE, CLONE)}
+    clones = {record.seed: end(record) for record in study.clones}
     found = []
     for method, records in study.finals.items():
         share = np.mean(list(map(measures(study)["area"], records)))
@@ -230,7 +230,7 @@ def by_faults(study: Trainings) -> str:
     every = np.concatenate(faults)
     numbers = np.unique(every).tolist()
     lines = []
-    for method, records in {CLONE: study.of(CLONE, CLONE), **study.finals}.items():
+    for method, records in {CLONE: study.clones, **study.finals}.items():
         won = [record.test[SAMPLED] + "".join(record.beside[split][SAMPLED] for split in splits[1:])
                for record in records]  # fmt: skip
         chosen = [["".join(np.array(list(each))[every == number]) for each in won] for number in numbers]

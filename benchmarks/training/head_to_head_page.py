@@ -62,7 +62,7 @@ def by_success(study: Trainings) -> dict[str, list[Record]]:
     finals = study.finals
     used = {record.seed for records in finals.values() for record in records}
     best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
-    clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
+    clones = [record for record in study.clones if record.seed in used]
     return {CLONE: clones, **{method: finals[method] for method in best}}
 
 
@@ -150,13 +150,14 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     images beside the folder.
     """
     shown, written = [study for study in studies if study.methods], list[Path]()
+    informed = [study for study in shown if study.config.learning.setup.clone_contexts]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in shown:
-        name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
-        if study.config.learning.setup.clone_contexts:
-            parts[name] = informed.section(study), {}
-        else:
-            parts[name] = section(study, f"../images/{picture}", whole=False), {picture: draw_curves(study)}
+        picture = f"head_to_head_{study.config.name}.png"
+        pictures = {} if study in informed else {picture: draw_curves(study)}
+        # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
+        text = section(study, f"../images/{picture}", whole=study in informed[:1])
+        parts[study.config.name] = text, pictures
     if faults := [study for study in shown if evidence.most_faults(study)]:
         parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
     lengths = [study for study in shown if evidence.length_of(study)]
@@ -186,14 +187,17 @@ def _joined(study: Trainings) -> Table:
     return Table("", (*OUTCOMES[:twice], *OUTCOMES[twice + 1 :], *evidence.HEADS[2:]), rows)
 
 
-def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
+def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
-    tables = shown.tables if whole else [_joined(study)]
+    tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
-    parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
+    if shown.figures:
+        parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
-    return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"
+    if whole and shown.reported:
+        parts.append(checklist(shown.reported))
+    return "\n\n".join(parts) + "\n"
 
 
 def _conditions(study: Trainings) -> str:

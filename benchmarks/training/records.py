@@ -243,6 +243,10 @@ class Trainings(Found):
     def methods(self) -> list[str]:
         return list(self.finals)
 
+    @property
+    def clones(self) -> list[Record]:
+        return self.of(CLONE, CLONE)
+
     def of(self, method: str, stage: str) -> list[Record]:
         """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
         found = [record for record in self.records if (record.method, record.stage) == (method, stage)]

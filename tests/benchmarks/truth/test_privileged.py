@@ -15,6 +15,7 @@ from benchmarks.report.markdown import replaced
 from benchmarks.run import STUDIES
 from benchmarks.study import Study
 from benchmarks.training import informed
+from benchmarks.training.head_to_head_page import section as section_of
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.privileged import STUDY, configure, section
@@ -72,7 +73,7 @@ def test_the_pages_have_what_the_records_say() -> None:
     assert [each.config.name for each in ranks] == RANKED
     sections = {"privileged-ranks": section(ranks)}
     for place, trained in enumerate(load_folders(RESULTS / "privileged")):
-        sections[trained.config.name] = informed.section(trained, caption=not place)  # said once
+        sections[trained.config.name] = section_of(trained, whole=not place)  # said once
     shown = set()
     for page in (RESULTS / "horizon.md", RESULTS / "head-to-head-tables.md"):
         right = page.read_text(encoding="utf-8")
@@ -104,4 +105,4 @@ def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
     assert informed.verdicts(dataclasses.replace(study, records=records[:3] + records[4:7])) == {
         ("sdpo", "expert"): "open"
     }
-    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | - | +35.0 [" in informed.section(study)
+    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | - | +35.0 [" in section_of(study)
