@@ -20,6 +20,9 @@ from benchmarks.console import explained, option, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
+#: The method that all others are compared with, and those of the default benchmark.
+REFERENCE = "grpo"
+METHODS = (REFERENCE, "gigpo", "rewardflow", "graphgpo")
 #: Names in `baselines.recipes.methods.IMITATION`.
 _IMITATION = ("sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear")
 

@@ -1,9 +1,9 @@
 """Evidence of a head to head: paired differences over seeds, verdicts, the seeds needed for power, the horizon.
 
 Primary measures, fixed before any run: success of sampled play on the test tasks at the end, and the area under the
-validation curve of sampled play by tokens. Each method is compared with tuned GRPO by a paired t test over seeds, p
-values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks that
-`--until settled` may take.
+validation curve of sampled play by tokens. Each method is compared with the tuned reference by a paired t test over
+seeds, p values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks
+that `--until settled` may take.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
+from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.statistics import (
@@ -32,7 +33,7 @@ from benchmarks.statistics import (
     seeds_needed,
     success_interval,
 )
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings
+from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
 
 MEASURES = ("end", "area")
 #: Seeds after which a study that goes on until it is settled is looked at.
@@ -44,8 +45,8 @@ _DODGE = 0.6
 _GOAL = 0.9
 SETTLED, INDICATED, OPEN = "settled", "indicated", "open"
 HEADS = (
-    "method", "seeds", "area %", "tokens to 90 %", "fell", "end - grpo", "p", "area - grpo", "p", "seeds needed",
-    "verdict",
+    "method", "seeds", "area %", "tokens to 90 %", "fell", f"end - {REFERENCE}", "p", f"area - {REFERENCE}", "p",
+    "seeds needed", "verdict",
 )  # fmt: skip
 CAPTION = (
     "Sampled play. Area: mean success on the validation tasks over the tokens of a run. Tokens to 90 %: median over "
@@ -72,7 +73,7 @@ def verdict(p: float, seeds: int) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against tuned GRPO on the seeds that both have, by measure; p values are adjusted after Holm.
+    """A method against the tuned reference on the seeds that both have, by measure; p values are adjusted after Holm.
 
     `needed`: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
     """
@@ -96,9 +97,9 @@ def end(record: Record, mode: str = SAMPLED) -> float:
 def area(record: Record, budget: int) -> float:
     """Return the mean of sampled validation success over the tokens of the budget, linear between validations.
 
-    >>> from benchmarks.training.records import Point
+    >>> from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 1.0, 0), Point(110, 0, 1.0, 0)]
-    >>> area(Record("final", "grpo", 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
+    >>> area(Record("final", REFERENCE, 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
     0.75
     """
     tokens, success = _curve(record)
@@ -109,9 +110,9 @@ def area(record: Record, budget: int) -> float:
 def tokens_to(record: Record, goal: float = _GOAL) -> float:
     """Return the reply tokens after which sampled validation success reaches a goal, inf where it does not.
 
-    >>> from benchmarks.training.records import Point
+    >>> from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 0.5, 0), Point(100, 0, 1.0, 0)]
-    >>> tokens_to(Record("final", "grpo", 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
+    >>> tokens_to(Record("final", REFERENCE, 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
     75.0
     """
     tokens, success = _curve(record)
@@ -132,7 +133,7 @@ def measures(study: Trainings) -> dict[str, Callable[[Record], float]]:
 
 
 def compare(study: Trainings) -> list[Comparison]:
-    """Return all comparisons with tuned GRPO; none where fewer than two seeds are shared."""
+    """Return all comparisons with the tuned reference; none where fewer than two seeds are shared."""
     reference, found = study.of(REFERENCE, FINAL), []
     for method, records in study.finals.items():
         differences = {name: paired(records, reference, value) for name, value in measures(study).items()}
@@ -148,7 +149,7 @@ def compare(study: Trainings) -> list[Comparison]:
 
 
 def rows(study: Trainings) -> list[list[str]]:
-    """Return the cells of all methods, in the order of `HEADS`: GRPO, then by area."""
+    """Return the cells of all methods, in the order of `HEADS`: the reference, then by area."""
     compared = {each.method: each for each in compare(study)}
     clones = {record.seed: end(record) for record in study.clones}
     found = []
@@ -242,7 +243,7 @@ def by_faults(study: Trainings) -> str:
 
 
 def horizon(studies: Sequence[Trainings]) -> str:
-    """Return the tables of the horizon: per measure, GRPO's success and every other method's difference by length."""
+    """Return the tables of the horizon: per measure, success by length, and the differences to the reference."""
     ordered = sorted(studies, key=length_of)
     both = [(study, {each.method: each for each in compare(study)}) for study in ordered]
     methods = list(dict.fromkeys(method for study in ordered for method in study.methods))
@@ -261,7 +262,8 @@ def horizon(studies: Sequence[Trainings]) -> str:
             [method, *(cell(study, found.get(method), method, name) for study, found in both)] for method in methods
         ]
         heads = ["method", *(f"{length_of(study)} rooms" for study in ordered)]
-        parts += [f"**{title}**, percent; in brackets the difference to tuned GRPO:", markdown_table(heads, lines)]
+        words = f"**{title}**, percent; in brackets the difference to tuned {REFERENCE.upper()}:"
+        parts += [words, markdown_table(heads, lines)]
     seeds = "; ".join(f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered)
     return "\n\n".join([*parts, filled(f"Seeds: {seeds}. {CAPTION}")]) + "\n"
 

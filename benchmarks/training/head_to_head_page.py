@@ -12,12 +12,13 @@ import numpy as np
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
+from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled
 from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import REFERENCE, SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
@@ -25,7 +26,7 @@ MODES = (SAMPLED, GREEDY)
 _WIDE = 6
 _GREY = "#b4bac3"
 OUTCOMES = (
-    "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
+    "method", "seeds", "sampled %", "greedy %", "sampled - clone", f"sampled - {REFERENCE}", f"greedy - {REFERENCE}",
 )  # fmt: skip
 
 
@@ -129,7 +130,7 @@ def page(study: Trainings) -> Page:
             "in percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one "
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
-        Table("verdicts against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
+        Table(f"verdicts against tuned {REFERENCE.upper()}", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
         Table("cost and dose", ("method", *COSTS), costs, COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
@@ -179,8 +180,8 @@ def _page_of(pages: Path, name: str) -> Path:
 
 
 def _joined(study: Trainings) -> Table:
-    """Return outcomes and verdicts as one table; sampled success minus GRPO's is the verdicts' "end - grpo"."""
-    twice = OUTCOMES.index("sampled - grpo")
+    """Return outcomes and verdicts as one table; sampled success minus the reference's is among the verdicts."""
+    twice = OUTCOMES.index(f"sampled - {REFERENCE}")
     found = {row[0]: row[2:] for row in evidence.rows(study)}
     missing = [NONE] * (len(evidence.HEADS) - 2)
     rows = [[*row[:twice], *row[twice + 1 :], *found.get(row[0], missing)] for row in outcomes(study)]

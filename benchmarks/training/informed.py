@@ -12,17 +12,18 @@ from collections.abc import Iterable
 import numpy as np
 
 from benchmarks.console import NONE
+from benchmarks.options import REFERENCE
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, holm, paired_t, points
 from benchmarks.training import evidence
-from benchmarks.training.records import REFERENCE, Record, Setting, Trainings
+from benchmarks.training.records import Record, Setting, Trainings
 
 #: What clones learn to read, in multiples of the expert's steps.
 CONTEXTS = {"expert": 0.25, "sibling": 1.0}
 CONTROLS = ("right", "wrong", "task")
 METHODS = ("rlsd", "rlcsd", "sdpo")
-#: Settings that an earlier head to head chose; the methods of contexts have GRPO's rate. Those that teach where
-#: all lost keep such groups, the others have them replaced, as tuned GRPO does.
+#: Settings that an earlier head to head chose; the methods of contexts have the reference's rate. Those that teach
+#: where all lost keep such groups, the others have them replaced, as the tuned reference does.
 _RATE, _REPLACED = "learning_rate=0.0008", "rollout.resample_rounds=10"
 REFERENCES = (
     f"{REFERENCE} {_RATE} {_REPLACED}", "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}",
@@ -122,12 +123,12 @@ def page(study: Trainings) -> Page:
                 _entropy(records) + (f" (wrong: {_entropy(runs.get(wrong, []))})" if wrong else ""),
             ])  # fmt: skip
     heads = (
-        "method", "context", "seeds", "area", "at the end", "end - grpo", "area - grpo", "right - wrong",
-        "right - another task's", "verdict", "teacher", "entropy",
+        "method", "context", "seeds", "area", "at the end", f"end - {REFERENCE}", f"area - {REFERENCE}",
+        "right - wrong",        "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
     lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
         f"{_percent(map(evidence.end, study.clones))} % of the test tasks. No search: {_rates(study)}; "
-        "groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"groups without contrast are replaced for {REFERENCE.upper()}, RLSD and RLCSD."
     )
     return Page(study.config.name, lead, [Table("privileged contexts", heads, lines, _CAPTION)])

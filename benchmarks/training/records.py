@@ -27,14 +27,13 @@ from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
 from benchmarks.console import arguments
 from benchmarks.json_files import ResultsError
+from benchmarks.options import REFERENCE
 from benchmarks.study import Found
 from wrappers.credit.method import methods
 
 VERSION = 1
 Search = Literal["space", "rates"]
 SEARCH, FINAL = "search", "final"
-#: What all others are compared with.
-REFERENCE = "grpo"
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
 #: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.

@@ -22,7 +22,7 @@ from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files, options
 from benchmarks.console import NONE
-from benchmarks.options import WHERE, of
+from benchmarks.options import REFERENCE, WHERE, of
 from benchmarks.report.markdown import filled
 from benchmarks.report.page import Figure, Page, Table, put
 from benchmarks.report.panels import Panel, draw
@@ -31,7 +31,7 @@ from benchmarks.study import show_page
 from benchmarks.training import records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, difference, success
-from benchmarks.training.records import FINAL, REFERENCE, Record, Trainings
+from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
 #: Folder of all runs, which studies share.

@@ -97,7 +97,7 @@ def train(
             "Credit method: a recipe, options after a colon each, or my_module:credit.",
             autocompletion=options.method_names,
         ),
-    ] = "grpo",
+    ] = options.REFERENCE,
     paper: Annotated[bool, of(WHAT, "Use the settings that the method's paper prints.", "--paper")] = False,
     script: Annotated[bool, of(WHAT, "Use the authors' run script where it differs.", "--script")] = False,
     seed: Annotated[int, of(WHAT, "Seed of all random numbers.", min=0)] = 0,

@@ -283,7 +283,7 @@ def refuse_mean(std: str) -> None:
     if std == "mean":
         raise ValueError(
             "std='mean' divides outcomes by the mean success of their group and is not for levels of steps: use "
-            "'group', 'batch' or 'none', or a method that compares only episodes, such as grpo"
+            "'group', 'batch' or 'none', or a method that compares only episodes"
         )
 
 
