@@ -4,8 +4,6 @@ Sub-environments of Gymnasium's vector environments are stepped one by one, beca
 finished ones; those of an `AsyncVectorEnv` run in parallel.
 """
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Argument checks; their errors name the expected value, the given one and the known names."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """The contract of all environments: `TextSpace`, the space of strings, and `TextEnv`, the base class."""
 
-from __future__ import annotations
-
 import string
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

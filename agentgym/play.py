@@ -1,7 +1,5 @@
 """Play a text environment in a terminal: `python -m agentgym.play ALFWorld --split valid_unseen --index 3`."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import shutil

@@ -1,7 +1,5 @@
 """The table of environment ids; `import agentgym` registers all of them with Gymnasium."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Many episodes of one text environment in one process, stepped by direct calls of `TextEnv.advance`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """A sub-environment in a process of Gymnasium's `AsyncVectorEnv`, stepped and reset by itself."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NoReturn
 

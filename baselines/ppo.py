@@ -6,8 +6,6 @@ bi-level   one value per reply token; GAE over turns, then inside each turn
 residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart (VETTA)
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Unpack
 
 import numpy as np

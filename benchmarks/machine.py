@@ -1,7 +1,5 @@
 """What machine a measurement was made on."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -1,7 +1,5 @@
 """Options that commands share, and what is checked of them before anything runs."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import itertools

@@ -4,8 +4,6 @@ Two processes with one thread beat one with two at this model size. A process do
 because importing the libraries takes it as long as a small job.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

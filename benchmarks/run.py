@@ -4,8 +4,6 @@ A command's file is imported when the command is run, so that help and a wrong n
 first sentence of each from the text of its file.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

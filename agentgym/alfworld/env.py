@@ -1,7 +1,5 @@
 """The ALFWorld environments."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

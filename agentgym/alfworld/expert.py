@@ -6,8 +6,6 @@ picked up, as in official games. A state has no plan when the hand holds an obje
 receptacle accepts (872 of the 3,553 official train games have one in sight).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import itemgetter

@@ -4,8 +4,6 @@ Receptacles, objects and locations are integers, their positions in the tuples o
 bit `i` for position `i`. The order is that of the original's listings, by mangled id: numbers descend within a kind.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields

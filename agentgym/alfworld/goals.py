@@ -3,8 +3,6 @@
 Any goal about objects of the room makes a task of the same household, `"<task_id of the game>#<goal>"`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A player without privileged information: observations, admissible commands and the usual places of objects."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator

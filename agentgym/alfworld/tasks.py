@@ -1,7 +1,5 @@
 """Collections of official or generated games, of all task types or of some."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kinds of receptacles and objects, and which go together, in all 4,027 official games."""
 
-from __future__ import annotations
-
 from agentgym.outside.text import tables_beside
 
 _TABLES = tables_beside(__file__, "things.toml")

@@ -3,8 +3,6 @@
 Of layers without snapshots all attributes except spaces, specification and metadata are deep-copied.
 """
 
-from __future__ import annotations
-
 import copy
 import operator
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """The Corridor environments."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Dialogues of two sides: acts as values, JSON commands and lines of text, and the players of a side."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable

@@ -1,7 +1,5 @@
 """Cached files: their folder, the fingerprint of their sources, atomic writes and locks."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

@@ -1,7 +1,5 @@
 """Strict reading of what foreign environments return: flags are bools, 0 or 1, numbers are finite."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import re

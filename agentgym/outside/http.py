@@ -3,8 +3,6 @@
 aiohttp takes 0.25 ms of CPU per request of 128 at a time, httpx 1.1 ms, the package openai 2.9 ms.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import email.utils

@@ -1,7 +1,5 @@
 """How this project was installed, the command that installs more of it, and folders that hide its packages."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """Removes keys and credentials from text that is stored, shown, raised or pickled."""
 
-from __future__ import annotations
-
 import base64
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Reads tool calls in a model's text, in linear time, and checks them; errors are messages for the model."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

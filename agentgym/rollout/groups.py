@@ -1,7 +1,5 @@
 """Play whole groups of episodes with a policy."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import defaultdict

@@ -3,8 +3,6 @@
 After Andrychowicz et al., "Hindsight Experience Replay", NeurIPS 2017; `TextEnv.fulfilled` names the tasks.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Only replies are produced outside the caller's thread. Episodes and seeds of the
 the table does not depend on the order of replies.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import warnings

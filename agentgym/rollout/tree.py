@@ -1,7 +1,5 @@
 """Trees of rollouts: episodes, and continuations of them from chosen steps to the end."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The Search-QA environment."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar

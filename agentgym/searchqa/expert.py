@@ -1,7 +1,5 @@
 """The expert, which knows the supporting passages and the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from agentgym.searchqa.question import Question

@@ -1,7 +1,5 @@
 """State keys for `wrappers.canonical.CanonicalStates(envs, key=...)`; success, failure and no answer are own states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Passage and question files in the published formats: JSON lines, plain or compressed, and Parquet."""
 
-from __future__ import annotations
-
 import os
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence

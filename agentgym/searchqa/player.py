@@ -1,7 +1,5 @@
 """A player without privileged information: it reads the observations only."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """The published protocols: "searchr1" (Search-R1) and "verl_agent" (verl-agent, RewardFlow)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Scores of answers and rewards of searches, by the published scripts (SQuAD, HotpotQA, Search-R1, StepSearch)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import string

@@ -1,7 +1,5 @@
 """The Sokoban environments, as text and as pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A random walk carves floor patterns (as gym-sokoban does), targets are drawn, a 
 the start is uniform over the wanted range. A level is a function of (`LevelSpec`, split, index).
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Pictures of boards, drawn with numpy at any tile size."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

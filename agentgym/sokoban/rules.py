@@ -1,7 +1,5 @@
 """The rules of Sokoban: moves of a board that is stored as its text, and of states as bit sets."""
 
-from __future__ import annotations
-
 from agentgym.sokoban.text import DEFAULT, STAND_IN, Level, board_cells, cell_table
 
 #: The four moves, in the order of everything that is listed per direction.

@@ -1,7 +1,5 @@
 """Level collections: generated levels, Boxoban and XSB files, and levels given as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -3,8 +3,6 @@
 A cell is its position in the text, row * (width + 1) + column; a set of cells is an integer with bit `cell` set.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Dialogues, players, judges, and rewards of verdicts. Players and judges handle many dialogues at once."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import numbers

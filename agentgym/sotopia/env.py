@@ -1,7 +1,5 @@
 """The SOTOPIA environment: one agent talks with a partner."""
 
-from __future__ import annotations
-
 import hashlib
 import numbers
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Generated tasks with games, any number per family, each made from a seed and its number."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import lru_cache

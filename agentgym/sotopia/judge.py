@@ -11,8 +11,6 @@ The other rules check the form of a dialogue, on SOTOPIA's scales:
 * goal, 0..10: computed by the game.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

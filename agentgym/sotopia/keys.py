@@ -1,7 +1,5 @@
 """State keys for `wrappers.canonical.CanonicalStates(envs, key=deal_key)`; whole transcripts hardly ever repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

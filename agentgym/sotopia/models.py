@@ -1,7 +1,5 @@
 """Language models behind an endpoint as players and judges; `read_verdict` takes three published forms."""
 
-from __future__ import annotations
-
 import hashlib
 import reprlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The official scenarios, characters and pairings, and the games read from 30 scenarios' texts."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import reprlib

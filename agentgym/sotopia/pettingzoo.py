@@ -1,7 +1,5 @@
 """SOTOPIA for two agents in PettingZoo's parallel and AEC forms."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Players by rules: partners for training, the negotiator, and poor players for comparison."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

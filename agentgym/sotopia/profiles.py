@@ -14,8 +14,6 @@ The line of participants names both, as in SOTOPIA. In profile texts `<extra_inf
 tags.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, dataclass
 from enum import IntEnum

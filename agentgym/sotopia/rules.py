@@ -1,7 +1,5 @@
 """The course of a dialogue: order of turns, acts and end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

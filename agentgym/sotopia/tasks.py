@@ -1,7 +1,5 @@
 """The tasks: generated ones, or the official pairings, in splits."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

@@ -4,8 +4,6 @@ A tool is a function of the world and its arguments. It returns a text, a record
 a ValueError with the words of the original where the tables do not allow it. `texts.toml` describes the tools.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from agentgym.telecom.state import TODAY, Record, World

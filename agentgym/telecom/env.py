@@ -1,7 +1,5 @@
 """The telecom environment: a support desk that is worked by tool calls, alone or with a customer."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import zlib

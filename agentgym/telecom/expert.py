@@ -1,7 +1,5 @@
 """The fewest calls that solve a case, from any state: A* over what the faults are made of. Privileged."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Sequence

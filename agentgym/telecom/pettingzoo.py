@@ -1,7 +1,5 @@
 """Telecom for two agents, the desk and the customer: PettingZoo's turn-by-turn form (AEC) and its parallel form."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

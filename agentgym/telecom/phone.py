@@ -4,8 +4,6 @@ A tool is a function of the world and its arguments that returns its answer, a t
 original. `texts.toml` describes the tools.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A fair player: it reads ticket and answers, looks before it mends, and follows the rules of the desk in order."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """The dynamics: a call of a tool, what follows from it on the other side, and what counts as solved."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quoted

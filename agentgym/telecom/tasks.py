@@ -1,7 +1,5 @@
 """Tasks, generated or published: what is broken at the start, what the ticket says, what must hold at the end."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Builds and checks table columns: hashable values as integers; numbers and flags exactly as given."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from array import array

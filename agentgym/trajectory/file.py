@@ -6,8 +6,6 @@ with the fields of `agentgym.trajectory.Reply`), and `reward_components` (number
 strings, numbers or null. Older files lack `parent`, `finish`, `version` and `allowed`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

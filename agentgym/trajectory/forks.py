@@ -1,7 +1,5 @@
 """Forks of a `StepTable`: trajectories that were cut from another one after one of its rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar

@@ -1,7 +1,5 @@
 """The actions of the household: a check (it raises `Refused` with the original's words) and an effect each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """A task in a house and its episodes: numbered things, commands, observations, and the exact state."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property

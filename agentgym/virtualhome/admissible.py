@@ -9,8 +9,6 @@ Every command of `OFFERED` that succeeds is listed, except
 Synonyms (`run to`, `rinse`, ...) and gestures without effect (`point at`, `push`, ...) are understood but not listed.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from functools import lru_cache
 from typing import Final

@@ -1,7 +1,5 @@
 """The VirtualHome environments."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar

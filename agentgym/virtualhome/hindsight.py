@@ -4,8 +4,6 @@ A chore makes another activity of the same house, `"<task_id>#<chore>"`: "train/
 goals are those of seven families without deeds: watching, reading or sleeping leaves no distinct state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Sources: andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome 58970fd ("head").
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache

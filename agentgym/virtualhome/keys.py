@@ -1,7 +1,5 @@
 """The exact state as text. `wrappers.canonical` makes the keys of papers from observations and infos."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Final
 

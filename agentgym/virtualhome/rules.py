@@ -1,7 +1,5 @@
 """The rules of the household: 42 actions in the dialects of both published simulators, and repairs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 

@@ -7,8 +7,6 @@ Three sets make up a cell: `new` ids, `removed` ids, and the scene's ids in orde
 `EnvironmentState.get_nodes_from`, `add_edge`, `delete_edge`, and `copy.deepcopy` between steps).
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from agentgym.virtualhome.scene import WIDTH, Scene

@@ -1,7 +1,5 @@
 """The state of one episode: the changed cells of its scene, and the memory of the rules; a log undoes changes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Collections of published or generated activities, of all types or of some."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

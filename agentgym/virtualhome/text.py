@@ -1,7 +1,5 @@
 """Observations: location, near things, inventory, and why a command failed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

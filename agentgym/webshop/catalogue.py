@@ -1,7 +1,5 @@
 """Products, price tags, and the interface of a catalogue."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """A privileged shopper, which knows the product behind the request: for demonstrations, and as an upper bound."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The goals of a catalogue, in the original's order."""
 
-from __future__ import annotations
-
 import random
 from abc import ABC, abstractmethod
 from array import array

@@ -1,7 +1,5 @@
 """Chosen options as text, and state keys of pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

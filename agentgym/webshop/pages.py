@@ -1,7 +1,5 @@
 """The pages of the shop: their texts, what can be clicked, and adverts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain

@@ -1,7 +1,5 @@
 """A shopper without privileged information: page texts and clickable texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 

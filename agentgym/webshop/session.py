@@ -1,7 +1,5 @@
 """A shop, and a visit to it: its state, and the effects of searching and clicking."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

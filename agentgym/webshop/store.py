@@ -1,7 +1,5 @@
 """A catalogue on disk, for millions of products: records in SQLite, memory-mapped columns."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -76,7 +76,7 @@ CORRIDOR = EnvSettings(
     ),
     setup=Setup(options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide"),
     words=lambda: [*MEANING, *DIRECTIONS],
-    advisers={"guide": lambda: Guide(NOISE)},
+    advisers={"guide": lambda: Guide(NOISE), "guide-0.5": lambda: Guide(0.5), "guide-0.9": lambda: Guide(0.9)},
     search="rates",
     models={
         SMOLLM2: ModelSettings(

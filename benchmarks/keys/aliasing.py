@@ -3,8 +3,6 @@
 A visit is a state in which an action was taken. It is aliased when its task has visits of other states with its key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@
 `prompt` is `play` for one model that is prompted by a method.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence

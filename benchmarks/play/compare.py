@@ -6,8 +6,6 @@ Every pair has the mean difference with a percentile interval of the bootstrap o
 permutation test that swaps the two results of a task, after Holm (1979).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

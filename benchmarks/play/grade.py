@@ -3,8 +3,6 @@
 python -m benchmarks.run grade LOG --panel alfworld/valid_unseen@1 --option data=~/.cache/alfworld
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@
 `datasets.load_dataset(NAME, "tasks")` and `(NAME, "outcomes")` are the tables; they hold no observations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

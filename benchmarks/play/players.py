@@ -1,7 +1,5 @@
 """Who plays a panel: a scripted player, a policy of a learning benchmark, a model, or an endpoint, prompted or not."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -11,8 +11,6 @@ Examples are the shortest won episodes of an expert on training tasks that are n
 The fair player plays them where the environment's models are cloned from one. Thoughts are plain sentences.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -9,8 +9,6 @@ the last trial. The folder also holds
 The panel counts the first won episode, or the last one, with the tokens and seconds of all trials and notes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 Every method plays every task once with every budget: a part of the study, see `benchmarks.study`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time

@@ -1,7 +1,5 @@
 """Logs of other programs as episodes: task, actions, the texts shown after them, and the claimed result."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Make a page or picture from templates and numbers: one file each, no network, no server, inert texts."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence

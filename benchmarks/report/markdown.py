@@ -1,7 +1,5 @@
 """Markdown of results: tables, filled paragraphs, and pages that hold what a benchmark wrote between two marks."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@ A `Page` holds tables and figures. `print_page` prints the tables, `write_page` 
 the pictures.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence

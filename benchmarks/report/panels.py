@@ -1,7 +1,5 @@
 """Pictures of estimates over named places, one panel beside the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -9,8 +9,6 @@ learning    ten iterations of LoRA on generated ALFWorld: memory and time agains
 resume      the finished run is lengthened by an iteration
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import time

@@ -1,7 +1,5 @@
 """Models of known shapes with random weights, and what is measured of them: decode loop, training passes, agreement."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import string

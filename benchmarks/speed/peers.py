@@ -3,8 +3,6 @@
 A package that conflicts with this project has an interpreter of its own, which a variable names.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

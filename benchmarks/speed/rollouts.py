@@ -5,8 +5,6 @@ installed, write as many tokens to the prompts of each turn. Seconds are the pro
 little; on a GPU wall seconds.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import tempfile

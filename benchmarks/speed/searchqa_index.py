@@ -1,7 +1,5 @@
 """Searches of Search-QA on made-up passages, in memory and behind a server, compared with SQLite's."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import threading

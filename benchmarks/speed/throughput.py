@@ -3,8 +3,6 @@
 Speeds of environments are medians of first visits, other figures the best of several repetitions.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

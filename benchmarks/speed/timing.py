@@ -12,8 +12,6 @@ Modules, environments, shared data (rooms, catalogues, indices) and code are not
 **replay** plays the recorded actions again in the same environments, whose caches are then warm.
 """
 
-from __future__ import annotations
-
 import operator
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ TRL's figure is the loss, its gradient and the step alone, of rows that are in i
 as in `speed rollouts`: the ways alternate, and the fastest of some rounds counts.
 """
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from benchmarks.console import NONE
 from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
+from benchmarks.report.page import Table
 from benchmarks.statistics import (
     Interval,
     bits,
@@ -244,9 +245,44 @@ def by_faults(study: Trainings) -> str:
 
 def horizon(studies: Sequence[Trainings]) -> str:
     """Return the tables of the horizon: per measure, success by length, and the differences to the reference."""
-    ordered = sorted(studies, key=length_of)
-    both = [(study, {each.method: each for each in compare(study)}) for study in ordered]
-    methods = list(dict.fromkeys(method for study in ordered for method in study.methods))
+    ordered = {f"{length_of(study)} rooms": study for study in sorted(studies, key=length_of)}
+    seeds = "; ".join(f"{rooms}: {len(study.of(REFERENCE, FINAL))}" for rooms, study in ordered.items())
+    return titled(across(ordered), f"Seeds: {seeds}. {CAPTION}")
+
+
+def titled(tables: Sequence[Table], caption: str) -> str:
+    """Return the tables of `across`, in Markdown, and a caption."""
+    parts = [
+        part for each in tables
+        for part in (
+            f"**{each.title}**, percent; in brackets the difference to tuned {REFERENCE.upper()}:",
+            markdown_table(each.heads, each.texts),
+        )
+    ]  # fmt: skip
+    return "\n\n".join([*parts, filled(caption)]) + "\n"
+
+
+def by_factor(study: Trainings) -> list[Table]:
+    """Return the tables of a study of single factors: a row for each, with the success of its clones."""
+    factors, skipped = study.by_factor(), study.config.search_seeds
+    clone = {
+        factor: np.mean([end(record) for record in each.clones if record.seed not in skipped])
+        for factor, each in factors.items()
+    }
+    tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in factors.items()})
+    turned = [list(zip(*[table.heads, *table.texts], strict=True)) for table in tables]
+    seeds = min(len(each.of(REFERENCE, FINAL)) for each in factors.values())
+    words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {CAPTION}"
+    return [
+        Table(table.title, ("factor", *heads[1:]), lines, words if table is tables[-1] else "")
+        for table, (heads, *lines) in zip(tables, turned, strict=True)
+    ]
+
+
+def across(studies: Mapping[str, Trainings]) -> list[Table]:
+    """Return a table for each measure: rows are methods, columns studies, with differences to the reference."""
+    compared = {name: {each.method: each for each in compare(study)} for name, study in studies.items()}
+    methods = list(dict.fromkeys(method for study in studies.values() for method in study.methods))
 
     def cell(study: Trainings, known: Comparison | None, method: str, name: str) -> str:
         if method not in study.finals:
@@ -256,16 +292,16 @@ def horizon(studies: Sequence[Trainings]) -> str:
             return mean
         return f"{mean} ({points(known.difference[name])}, {verdict(known.p[name], known.seeds)})"
 
-    parts = []
-    for name, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True):
-        lines = [
-            [method, *(cell(study, found.get(method), method, name) for study, found in both)] for method in methods
-        ]
-        heads = ["method", *(f"{length_of(study)} rooms" for study in ordered)]
-        words = f"**{title}**, percent; in brackets the difference to tuned {REFERENCE.upper()}:"
-        parts += [words, markdown_table(heads, lines)]
-    seeds = "; ".join(f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered)
-    return "\n\n".join([*parts, filled(f"Seeds: {seeds}. {CAPTION}")]) + "\n"
+    return [
+        Table(
+            title, ["method", *studies],
+            [
+                [method, *(cell(study, compared[head].get(method), method, name) for head, study in studies.items())]
+                for method in methods
+            ],
+        )
+        for name, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True)
+    ]  # fmt: skip
 
 
 def draw_horizon(studies: Sequence[Trainings]) -> Any:

@@ -34,7 +34,7 @@ from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
 from baselines.runs.dose import Dose, decisions
 from baselines.runs.run import train_policy
-from baselines.runs.stack import CLONE, learned_policy, trainer_config
+from baselines.runs.stack import CLONE, bare_envs, learned_policy, trainer_config
 from benchmarks import options
 from benchmarks.console import arguments, named, say
 from benchmarks.json_files import ResultsError, check_same, load
@@ -69,21 +69,32 @@ class Run(NamedTuple):
     method: str
     seed: int
     setting: Setting | None = None
+    factor: str = ""
 
     @property
     def name(self) -> str:
         """Unique in a study, although two methods may come to the same setting."""
-        return f"{self.method}{'' if self.setting is None else f' as {self.setting.label}'}-seed{self.seed}"
+        where = f" at {self.factor}" if self.factor else ""
+        return f"{self.method}{'' if self.setting is None else f' as {self.setting.label}'}{where}-seed{self.seed}"
+
+    def within(self, folder: Path) -> Path:
+        """Return the folder of all runs with this one's factor."""
+        return folder / part_name(self.factor) if self.factor else folder
+
+    def place(self, folder: Path) -> Path:
+        """Return the run's own folder."""
+        return self.within(folder) / part_name(self._replace(factor="").name)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run: the configuration, methods in order, seeds of the final runs, and the data, if known."""
+    """What is to be run: the configuration, methods in order, seeds of final runs, the data if known, and factors."""
 
     config: StudyConfig
     methods: list[str]
     seeds: list[int]
     source: DataSource | None = None
+    factors: Sequence[str] = ("",)
 
     def settings(self, method: str) -> list[Setting]:
         """Return the settings that are tried for a method; where nothing is searched, the one that it names."""
@@ -102,17 +113,19 @@ class Plan:
             runs += [Run(SEARCH, method, seed, setting) for setting in self.settings(method) for seed in seeds]
         for seed in self.seeds:
             runs += [Run(CLONE, CLONE, seed), *(Run(FINAL, method, seed) for method in self.methods)]
-        return {run.name: run for run in runs}
+        every = [run._replace(factor=factor) for factor in self.factors for run in runs]
+        return {run.name: run for run in every}
 
-    def searched(self, method: str) -> list[str]:
+    def searched(self, method: str, factor: str = "") -> list[str]:
         """Return the names of the runs of the search for a method."""
-        return [name for name, run in self.runs.items() if (run.stage, run.method) == (SEARCH, method)]
+        wanted = SEARCH, method, factor
+        return [name for name, run in self.runs.items() if (run.stage, run.method, run.factor) == wanted]
 
     def needs(self, name: str) -> list[str]:
         """Return the names of the runs that one waits for."""
-        stage, method, seed, _ = self.runs[name]
-        clone = [] if stage == CLONE else [Run(CLONE, CLONE, seed).name]
-        return [*clone, *(self.searched(method) if stage == FINAL else ())]
+        run = self.runs[name]
+        clone = [] if run.stage == CLONE else [Run(CLONE, CLONE, run.seed, None, run.factor).name]
+        return [*clone, *(self.searched(run.method, run.factor) if run.stage == FINAL else ())]
 
     @property
     def study(self) -> Study[StudyConfig, Record, Trainings]:
@@ -135,32 +148,37 @@ class Plan:
 def run_one(plan: Plan, config: StudyConfig, name: str, folder: Path, progress: Progress) -> Record:
     """Do a run in this process, with one thread."""
     run, path = plan.runs[name], plan.study.path
+    learning = records.with_factor(config.learning, run.factor)
     if run.stage == CLONE:
-        return _clone(config.learning, folder, run.seed, progress)
+        found = _clone(records.with_factor(config.learning, run.factor, cloning=True), run, folder, progress)
+        if run.factor:
+            policy = _policy(learning, run.within(folder), run.seed)
+            found.test.update(_played(learning, policy, CLONE, run.seed, learning.setup.test))
+        return found
     _clear(plan, folder)
     setting = run.setting or plan.settings(run.method)[0]
     if run.stage == FINAL and config.settings:
-        searched = [load(Record, path(folder, each)) for each in plan.searched(run.method)]
+        searched = [load(Record, path(folder, each)) for each in plan.searched(run.method, run.factor)]
         setting = records.choose(searched, config.judged_points)
-    return _train(config, run, setting, folder, progress)
+    return _train(dataclasses.replace(config, learning=learning), run, setting, folder, progress)
 
 
 def _clear(plan: Plan, folder: Path) -> None:
     """Delete the checkpoints of finished runs; clones are what others begin with."""
     for name, run in plan.runs.items():
         if run.stage != CLONE and plan.study.path(folder, name).is_file():
-            shutil.rmtree(folder / part_name(name), ignore_errors=True)
+            shutil.rmtree(run.place(folder), ignore_errors=True)
 
 
-def _clone(config: Config, folder: Path, seed: int, progress: Progress) -> Record:
+def _clone(config: Config, run: Run, folder: Path, progress: Progress) -> Record:
     """Clone as the default benchmark does."""
-    part = learning.clone_of(seed)
+    folder, seed, part = run.within(folder), run.seed, learning.clone_of(run.seed)
     # Without this seed: its first seed's clone is also drawn for the report.
     learning.STUDY.do(dataclasses.replace(config, seeds=[-1, seed]), folder, part, progress, folder)
     played, policy = learning.STUDY.one(folder, part).scores, _policy(config, folder, seed)
     test, seconds = {each.mode: each.success for each in played}, played[0].seconds
     beside = {split: _played(config, policy, CLONE, seed, split) for split in config.setup.beside}
-    return Record(CLONE, CLONE, seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
+    return Record(CLONE, CLONE, seed, None, 0, 0, seconds, seconds, {}, [], test, beside, factor=run.factor)
 
 
 def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progress: Progress) -> Record:
@@ -168,8 +186,8 @@ def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progre
 
     transformers.utils.logging.disable_progress_bar()
     shared, budget, recipe, seed = config.learning, config.token_budget, setting.made(), run.seed
-    place = folder / part_name(run.name)
-    policy, dose = _policy(shared, folder, seed), Dose(place)
+    place = run.place(folder)
+    policy, dose = _policy(shared, run.within(folder), seed), Dose(place)
     training = trainer_config(shared, seed, recipe).changed(
         iterations=_ENDLESS, token_budget=budget, checkpoint={"every": 20},
         validation={"every": 0, "tokens": max(1, budget // config.points)},
@@ -222,7 +240,7 @@ def _record(run: Run, setting: Setting, rows: Sequence[Row]) -> Record:
     return Record(
         run.stage, run.method, run.seed, setting, int(last["iteration"]), tokens, round(seconds, 2),
         round(processor, 2), shares, curve, {}, course=course,
-        teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)),
+        teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)), factor=run.factor,
     )  # fmt: skip
 
 
@@ -241,9 +259,9 @@ def _prepare(plan: Plan, config: StudyConfig, folder: Path, tell: Tell) -> Itera
     if path.is_file():
         _unpack(records.load(path), study, folder)
     # A clone is needed as long as a run begins with it, though its record may be there.
-    begun = {run.seed for name, run in plan.runs.items() if not study.path(folder, name).is_file()}
+    begun = {(run.factor, run.seed) for name, run in plan.runs.items() if not study.path(folder, name).is_file()}
     for name, run in plan.runs.items():
-        if run.stage == CLONE and run.seed in begun and not (folder / name / "model").exists():
+        if run.stage == CLONE and (run.factor, run.seed) in begun and not (run.place(folder) / "model").exists():
             study.path(folder, name).unlink(missing_ok=True)
     try:
         yield
@@ -259,8 +277,8 @@ def _prepare(plan: Plan, config: StudyConfig, folder: Path, tell: Tell) -> Itera
 def _unpack(found: Trainings, study: Study[StudyConfig, Record, Trainings], folder: Path) -> None:
     """Take over the records of a study as finished runs, except those with another setting than the chosen one."""
     for record in found.records:
-        run = Run(record.stage, record.method, record.seed, record.setting)
-        if record.stage == FINAL and record.setting == found.chosen(record.method):
+        run = Run(record.stage, record.method, record.seed, record.setting, record.factor)
+        if record.stage == FINAL and record.setting == found.chosen(record.method, record.factor):
             run = run._replace(setting=None)  # another one is kept beside the run to come
         if not study.path(folder, run.name).is_file():
             study.keep(record, folder, run.name)
@@ -295,13 +313,13 @@ def plan_study(
     row: EnvSettings, model: str, methods: Sequence[str], seeds: Sequence[int], *, tokens: int | None = None,
     settings: int | None = None, points: int | None = None, quick: bool = False, beside: Sequence[str] = (),
     changes: Mapping[str, int] | None = None, options: Mapping[str, Any] | None = None,
-    contexts: Mapping[str, float] | None = None, **search: int,
+    contexts: Mapping[str, float] | None = None, factors: Sequence[str] = (), **search: int,
 ) -> Plan:  # fmt: skip
     """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
     `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the
-    environment, tasks are generated in any case. `contexts` are what the clones learn to read. `search` are the fields
-    of `StudyConfig` about seeds.
+    environment, tasks are generated in any case. `contexts` are what the clones learn to read. Everything is done once
+    for each of the `factors`. `search` are the fields of `StudyConfig` about seeds.
     """
     row = row if row.with_options is None else row.with_options(row, options or {})
     played = row.played_by(model)
@@ -321,16 +339,22 @@ def plan_study(
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
         search=row.search,
         rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
+        factors=bool(factors),
         **search,
     )
     if both := {*config.search_seeds} & {*seeds}:
         raise typer.BadParameter(f"{min(both)} is a seed of the final runs too", param_hint="--search-seed")
-    plan = Plan(config, list(methods), list(seeds), source)
+    plan = Plan(config, list(methods), list(seeds), source, tuple(factors) or ("",))
     try:
         for method in plan.methods:
             plan.settings(method)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
+    try:
+        for factor in factors:
+            bare_envs(records.with_factor(learning, factor), 1).close()
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="--factor") from None
     return plan
 
 
@@ -371,6 +395,14 @@ def head_to_head(
             "--privileged",
         ),
     ] = False,
+    factor: Annotated[
+        list[str] | None,
+        of(
+            WHAT,
+            "Do everything once with this change: an environment's option such as wrong=back, a size such as "
+            "group_size=4, or adviser=NAME, who is cloned. May be given several times.",
+        ),
+    ] = None,
     quick: options.Quick = False,
     jobs: options.Jobs = None,
     out: options.Out = None,
@@ -386,7 +418,7 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with options.finished_runs_kept(quick):
         if rebuilt:
-            options.nothing_trained(quick, methods, seeds, tokens, settings, beside, jobs, option, until)
+            options.nothing_trained(quick, methods, seeds, tokens, settings, beside, jobs, option, until, factor)
             studies = records.load_folders(*rebuilt)
         else:
             plan = plan_study(
@@ -395,7 +427,7 @@ def head_to_head(
                 options.final_seeds(seeds, quick), tokens=tokens, settings=0 if privileged else settings,
                 search_seed=search_seed, search_runs=search_runs, draw_seed=draw_seed, quick=quick,
                 beside=beside.split(",") if beside else (), options=arguments(option or ()),
-                contexts=informed.CONTEXTS if privileged else None,
+                contexts=informed.CONTEXTS if privileged else None, factors=factor or (),
             )  # fmt: skip
             run = functools.partial(run_study, out=place, processes=options.processes(jobs, quick), console=console)
             studies = [run(plan) if until is None else run_until_settled(plan, run, hours, console)]

@@ -122,6 +122,8 @@ def page(study: Trainings) -> Page:
     config, learning = study.config, study.config.learning
     if learning.setup.clone_contexts:
         return informed.page(study)
+    if config.factors:
+        return Page(config.name, _conditions(study), evidence.by_factor(study), warnings=study.left_out())
     costs = [[method, *cost_cells(runs)] for method, runs in by_success(study).items() if method != CLONE]
     found = [
         Table(
@@ -150,18 +152,18 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     A summary replaces the text between the marks of a study's name on one of the pages; pictures go to the folder
     images beside the folder.
     """
-    shown, written = [study for study in studies if study.methods], list[Path]()
-    informed = [study for study in shown if study.config.learning.setup.clone_contexts]
+    known, written = [study for study in studies if study.methods], list[Path]()
+    informed = [study for study in known if study.config.learning.setup.clone_contexts]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
-    for study in shown:
+    for study in known:
         picture = f"head_to_head_{study.config.name}.png"
-        pictures = {} if study in informed else {picture: draw_curves(study)}
+        pictures = {} if study in informed or study.config.factors else {picture: draw_curves(study)}
         # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
         text = section(study, f"../images/{picture}", whole=study in informed[:1])
         parts[study.config.name] = text, pictures
-    if faults := [study for study in shown if evidence.most_faults(study)]:
+    if faults := [study for study in known if evidence.most_faults(study)]:
         parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
-    lengths = [study for study in shown if evidence.length_of(study)]
+    lengths = [study for study in known if evidence.length_of(study)]
     if len(lengths) > 1:
         parts["horizon"] = evidence.horizon(lengths), {"horizon.png": evidence.draw_horizon(lengths)}
     for name, (text, pictures) in parts.items():
@@ -191,6 +193,8 @@ def _joined(study: Trainings) -> Table:
 def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
+    if study.config.factors:
+        return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, shown.tables[-1].caption)}"
     tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
     if shown.figures:

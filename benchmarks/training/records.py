@@ -18,8 +18,8 @@ import numpy as np
 
 from agentgym.checks import suggest
 from baselines.config import NAMES, TrainerConfig, by_name
-from baselines.environments.registry import settings_of
-from baselines.environments.settings import TINY
+from baselines.environments.registry import ADVISERS, settings_of
+from baselines.environments.settings import TINY, Sizes
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
 from baselines.runs.config import Config
@@ -144,6 +144,7 @@ class StudyConfig:
     Validations (`points`) come after equal shares of the budget of reply tokens. Where no `settings` are tried per
     method, a method is the label of its setting. Settings are tried with `search_runs` seeds from `search_seed` on,
     none of them a final one. Records of different `rules` (`baselines.config.TRAINING_RULES`) are not put together.
+    With `factors` everything is done once more for each change of one factor.
     """
 
     learning: Config
@@ -155,10 +156,13 @@ class StudyConfig:
     search_runs: int = 1
     search: Search = "space"
     rules: int = 1
+    factors: bool = False
 
     @property
     def name(self) -> str:
-        """Environment, model where that is not the tiny one, and whether the data are those of others."""
+        """Environment, "factors" or model where that is not the tiny one, and whether the data are those of others."""
+        if self.factors:
+            return f"{settings_of(self.learning.env).name}-factors"
         row = settings_of(self.learning.env, self.learning.setup.options)
         model, setup = Path(self.learning.model).name, self.learning.setup
         kinds = (model, model != TINY), ("privileged", setup.clone_contexts), ("official", self.learning.data)
@@ -200,6 +204,7 @@ class Record:
             "episode_length" (steps).
         teacher_replies: replies that an informed teacher read, once per context.
         dose: of credit, see `baselines.runs.dose`; empty: not recorded.
+        factor: what differs from the study's configuration, such as "wrong=back"; see `with_factor`.
     """
 
     stage: str
@@ -217,6 +222,7 @@ class Record:
     course: dict[str, list[float]] = field(default_factory=dict)
     teacher_replies: int = 0
     dose: dict[str, float] = field(default_factory=dict)
+    factor: str = ""
 
     def validated(self, points: int = 1) -> float:
         """Mean success of the last validations, of greedy and sampled play."""
@@ -246,30 +252,57 @@ class Trainings(Found):
     def clones(self) -> list[Record]:
         return self.of(CLONE, CLONE)
 
+    def by_factor(self) -> dict[str, Trainings]:
+        """Return a study for each factor, "" nothing was changed, in the order of the records."""
+        factors = dict.fromkeys(record.factor for record in self.records)
+        return {
+            each: dataclasses.replace(self, records=[record for record in self.records if record.factor == each])
+            for each in factors
+        }
+
     def of(self, method: str, stage: str) -> list[Record]:
         """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
         found = [record for record in self.records if (record.method, record.stage) == (method, stage)]
-        if stage == FINAL and found:
-            chosen = self.chosen(method)
-            found = [record for record in found if record.setting == chosen]
+        if stage == FINAL:
+            chosen = {factor: self.chosen(method, factor) for factor in {record.factor for record in found}}
+            found = [record for record in found if record.setting == chosen[record.factor]]
         return sorted(found, key=lambda record: record.seed)
 
-    def chosen(self, method: str) -> Setting | None:
+    def chosen(self, method: str, factor: str = "") -> Setting | None:
         """Return the setting that a method's final runs are to have; None where the search has not tried any."""
         if not self.config.settings:
             return Setting.stated(method)
-        searched = self.of(method, SEARCH)
+        searched = [record for record in self.of(method, SEARCH) if record.factor == factor]
         return choose(searched, self.config.judged_points) if searched else None
 
     def left_out(self) -> list[str]:
         """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
         said = []
         for run in (record for record in self.records if record.stage == FINAL):
-            if run.setting != (chosen := self.chosen(run.method)):
+            if run.setting != (chosen := self.chosen(run.method, run.factor)):
                 why = "nothing was searched" if chosen is None else f"{chosen.label!r} was chosen"
                 label = run.setting.label if run.setting else "no setting"
                 said.append(f"left out: {run.method} with seed {run.seed}, trained with {label!r}, while {why}")
         return said
+
+
+def with_factor(learning: Config, factor: str, *, cloning: bool = False) -> Config:
+    """Return a configuration with one change: a size, the adviser, or an option of the environment but while cloning.
+
+    Raises:
+        ValueError: the factor is not name=value, or there is no such adviser.
+    """
+    if not factor:
+        return learning
+    ((name, value),) = arguments([factor], "--factor").items()
+    if name in {each.name for each in dataclasses.fields(Sizes)}:
+        return dataclasses.replace(learning, **{name: value})
+    changed: dict[str, Any] = {} if cloning else {"options": {**learning.setup.options, name: value}}
+    if name == "adviser":
+        if value not in ADVISERS:
+            raise ValueError(f"unknown adviser {value!r}; {suggest(str(value), ADVISERS)}")
+        changed = {name: value}
+    return dataclasses.replace(learning, setup=dataclasses.replace(learning.setup, **changed))
 
 
 def by_setting(records: Iterable[Record]) -> list[tuple[Setting, list[Record]]]:
@@ -300,7 +333,7 @@ def check(study: Trainings) -> None:
     if twice := [key for key, count in Counter(map(_key, study.records)).items() if count > 1]:
         raise ResultsError(f"records: a run stands there twice: {twice[0]}")
     tasks = study.config.learning.eval_tasks
-    clones = {record.seed for record in study.records if record.stage == CLONE}
+    clones = {(record.factor, record.seed) for record in study.records if record.stage == CLONE}
     for record in study.records:
         where = f"the {record.stage} run of {record.method!r} with seed {record.seed}"
         modes = () if record.stage == SEARCH else (GREEDY, SAMPLED)
@@ -313,7 +346,7 @@ def check(study: Trainings) -> None:
             continue
         if not record.curve:
             raise ResultsError(f"{where}: no validation")
-        if record.stage == FINAL and record.seed not in clones:
+        if record.stage == FINAL and (record.factor, record.seed) not in clones:
             raise ResultsError(f"{where}: no record of the clone that it began with")
         if not study.config.settings and record.setting != (stated := Setting.stated(record.method)):
             raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
@@ -329,10 +362,10 @@ def merge(first: Trainings, other: Trainings) -> Trainings:
     return found
 
 
-def _key(record: Record) -> tuple[str, str, int, str]:
+def _key(record: Record) -> tuple[str, str, str, int, str]:
     # A search has several runs of a method and a seed; so have two studies whose searches came to other settings.
     label = record.setting.label if record.setting else ""
-    return record.stage, record.method, record.seed, label
+    return record.factor, record.stage, record.method, record.seed, label
 
 
 def load(path: Path) -> Trainings:

@@ -3,8 +3,6 @@
 A part is one environment: the league's measures, averaged over its players. The bootstrap draws the same tasks for all.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

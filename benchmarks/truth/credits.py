@@ -4,8 +4,6 @@ The best combination that was found on validation tasks is `wrappers.credit.fron
 they are worth can be measured again.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

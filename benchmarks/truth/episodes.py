@@ -3,8 +3,6 @@
 Prompts, options, state keys and scripted players are those of the environment's row in `baselines.environments`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

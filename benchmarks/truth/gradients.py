@@ -8,8 +8,6 @@ groups of growing size. With credit A of the steps, the gradient of a group of G
 A part of the study is one process. Episodes come in batches; intervals are jackknives over batches.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What groups of a player's episodes can compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

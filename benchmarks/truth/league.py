@@ -5,8 +5,6 @@ credit the same rows. A part is one player in one environment. `ranking` is the 
 measure at every group size, and the truth itself as a credit.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import time

@@ -6,8 +6,6 @@ contrast with the wrong twins, and AgentOPSD's belief, centred over the episode.
 context: a teacher that plays no better cannot teach. A part of the study is one context of one clone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What every step was worth: its exact change of distance, or its value to the player, see `baselines.play.values`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

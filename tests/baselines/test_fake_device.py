@@ -1,6 +1,6 @@
 """The training path on a device that is none: tensors on the wrong one raise, waits and bytes are counted.
 
-A few parts run in bfloat16; STEPCREDIT_DEVICE=all runs all of them in both precisions, which takes minutes. Where there
+Most parts run in bfloat16; STEPCREDIT_DEVICE=all runs all of them in both precisions, which takes minutes. Where there
 is a GPU, all run on it as well.
 """
 
@@ -18,7 +18,7 @@ from tests.baselines.fake_device.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
 #: Parts that run unless all are asked for.
-_SHORT = ("rollout", "training")
+_SHORT = ("rollout", "scoring", "architectures", "training", "lora", "cloning")
 
 
 @pytest.fixture(scope="module", params=["fake", "cuda"])
@@ -100,11 +100,14 @@ def test_informed_teachers_cost_one_wait_for_an_update_and_one_for_a_pass(part: 
         assert each["waits"] - each["kinds"]["to host"] <= 4 * 2 + 4 * 2 * (name == "sdpo"), each
 
 
-def test_scorers_adapters_and_resumed_runs_learn_on_a_device(part: Any) -> None:
+def test_scorers_and_resumed_runs_learn_on_a_device(part: Any) -> None:
     figures, _ = part("scorers")
     assert all(figures.values())
     figures, _ = part("resume")
     assert all(value == 0.0 for value in figures.values()), figures
+
+
+def test_adapters_and_clones_learn_on_a_device(part: Any) -> None:
     figures, _ = part("lora")
     assert figures["base_shared"]
     assert figures["read_again_plays_the_same"]

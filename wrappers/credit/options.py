@@ -457,6 +457,7 @@ def _limits(option: Option) -> str:
 def _rows(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> list[tuple[str, _Declared, list[str]]]:
     shared = _fields(StatisticsOptions)
     written = options_type.__annotations__
+    # Annotations that are kept as text know the module that wrote them.
     here = [name for name in written if getattr(written[name], "__forward_module__", "") == options_type.__module__]
     fields = sorted(_fields(options_type).items(), key=lambda field: (field[0] in shared, field[0] not in here))
     return [

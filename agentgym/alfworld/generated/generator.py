@@ -1,7 +1,5 @@
 """Generated games, in the form of official ones, and their collection; a game is a function of its `GameSpec`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

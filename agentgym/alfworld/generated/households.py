@@ -3,8 +3,6 @@
 A layout's scene number depends on the seed alone. A hash of its receptacles assigns it to training or to testing.
 """
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A cache file is rewritten when its digest, the format version, or names, sizes or times of the source files differ.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Read a game file of the official data (`game.tw-pddl`): planning problem, grammar (the texts), walkthrough."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

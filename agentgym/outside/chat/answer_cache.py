@@ -1,7 +1,5 @@
 """Model answers on disk, by the key of their request."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Chat requests and answers in OpenAI's format, JSON objects in answers, and costs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The generated encyclopaedia: one corpus of one world per split, and questions whose splits share no entity."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache

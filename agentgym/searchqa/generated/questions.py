@@ -4,8 +4,6 @@ Sources: "one_hop", "two_hop", "three_hop" (chains of one, two and three facts),
 older of two, or yes or no), "bridge" (a fact about a person who is described by a work or event, without its name).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Retrievers by name, made once per corpus and process; Lucene needs the extra `search` and Java 21."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial

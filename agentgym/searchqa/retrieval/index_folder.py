@@ -6,8 +6,6 @@ The complete folder appears in one move. An interrupted build stays in `<folder>
 `<folder>.lock` excludes other processes. A folder belongs to one state of one file and one format version.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

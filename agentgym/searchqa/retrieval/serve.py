@@ -6,8 +6,6 @@
 limited in bytes, queries and time; `agentgym.outside.http.OwnHosts` checks their hosts.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

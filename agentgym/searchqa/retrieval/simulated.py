@@ -1,7 +1,5 @@
 """A simulated search engine that knows the question, after ZeroSearch (Sun et al. 2025, arXiv 2505.04588)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

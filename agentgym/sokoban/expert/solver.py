@@ -5,8 +5,6 @@ heuristic, the cheapest assignment of boxes to targets by pushes, is admissible 
 is optimal.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush

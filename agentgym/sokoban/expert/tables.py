@@ -11,8 +11,6 @@ layer; a complete table keeps only the states that can be solved.
 A solved state has every box on a target and distance 0; a state that the search does not reach is a dead end.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import comb, inf
 from typing import Any

@@ -1,7 +1,5 @@
 """A sale: a side scores 8 at its target, one point more or fewer per twentieth of the list price; 0 without a deal."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

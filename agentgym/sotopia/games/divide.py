@@ -1,7 +1,5 @@
 """Dividing things: 10 for the most points that leave the other half of all its own, and in proportion."""
 
-from __future__ import annotations
-
 import itertools
 import operator
 import re

@@ -3,8 +3,6 @@
 The first to name a wrong person loses three points, the first to mention a property, such as a town, half a point.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

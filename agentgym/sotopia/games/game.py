@@ -1,7 +1,5 @@
 """A game reads offers, acceptances and refusals from speech and scores the first agreement."""
 
-from __future__ import annotations
-
 import functools
 import weakref
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Agreement, refusal and questions in utterances of all games."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

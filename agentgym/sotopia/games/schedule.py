@@ -1,7 +1,5 @@
 """A meeting: a side scores 10 minus its private cost (0..10) of the agreed slot; 0 without an agreement."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A company of our own: plans, customers, lines, devices and bills."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from agentgym.outside.text import tables_beside

@@ -1,7 +1,5 @@
 """The published files: a folder with `db.toml`, `tasks.json` and the others (plain or .xz), or the wheel."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import tomllib

@@ -1,7 +1,5 @@
 """Generated activities as a collection of tasks."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

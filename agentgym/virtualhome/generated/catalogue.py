@@ -1,7 +1,5 @@
 """Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 

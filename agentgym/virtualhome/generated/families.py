@@ -1,7 +1,5 @@
 """Families of activities: goals (no conjunct is true at the start), their sentences, and held-out main classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple

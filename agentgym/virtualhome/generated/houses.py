@@ -3,8 +3,6 @@
 A hash of rooms and fixtures decides the split, so splits share no house.
 """
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect
 from dataclasses import dataclass, field

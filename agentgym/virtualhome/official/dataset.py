@@ -1,7 +1,5 @@
 """The published tasks as a collection: goals, splits, and tasks that cannot be played."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The published files: scenes, and each task's difference to its scene, program and goals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

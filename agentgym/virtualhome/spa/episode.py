@@ -1,7 +1,5 @@
 """Episodes in the protocol of SPA, STeCa and HISR, and their form for the environment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Action strings of the papers' agents, `walk to dining room`, and the things that class names mean."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The kinds of products of the generated shop and their differences, read from `departments.toml`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

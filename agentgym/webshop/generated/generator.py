@@ -1,7 +1,5 @@
 """Products of the generated shop and their texts, each a function of seed and number."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Iterator, Sequence

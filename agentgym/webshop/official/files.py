@@ -4,8 +4,6 @@
 requests; `items_human_ins.json`: human requests.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -4,8 +4,6 @@ ijson 3.6 has the same speed, but its memory is quadratic in the nesting (a file
 corrupts or rejects half surrogate pairs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

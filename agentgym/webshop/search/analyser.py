@@ -10,8 +10,6 @@ algorithm for suffix stripping", Program 14(3), 1980, with two later rules of it
 becomes -log). Words of one or two characters are unchanged; any character but a, e, i, o, u, y is a consonant.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_right

@@ -6,8 +6,6 @@ the query x ln(1 + (N - df + 0.5) / (df + 0.5)) adds w - w / (1 + tf x n) to a p
 code stores it. Equal scores are ordered by identifier. `bm25_build` makes the index.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

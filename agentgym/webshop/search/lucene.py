@@ -5,8 +5,6 @@ answers are equal with pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21
 once per process; it cannot be stopped and does not survive a fork.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 from collections.abc import Iterable, Sequence

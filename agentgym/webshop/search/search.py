@@ -1,7 +1,5 @@
 """The interface of a search, and a cache of recent results around any search."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Write the tasks of a registered environment where verl reads them, and start verl; see `baselines.engines.verl`."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import sys

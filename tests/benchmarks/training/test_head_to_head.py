@@ -48,6 +48,7 @@ from benchmarks.training.records import (
     load_folders,
     merge,
     save,
+    with_factor,
 )
 from tests.refusals import refuses
 
@@ -257,7 +258,7 @@ def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(stu
     assert plan.config == study.config
     _unpack(alone, plan.study, tmp_path)
     (left,) = [run for name, run in plan.runs.items() if not plan.study.path(tmp_path, name).is_file()]
-    assert left == ("final", "gigpo", 0, None)
+    assert left == Run("final", "gigpo", 0)
     assert sorted(map(repr, plan.gather(tmp_path))) == sorted(map(repr, alone.records))
 
 
@@ -318,9 +319,9 @@ def test_the_pages_hold_what_their_records_say():
     for study in studies:
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
-        assert (RESULTS / picture).is_file()
+        assert (RESULTS / picture).is_file() != study.config.factors
         assert replaced(text, study.config.name, section(study, picture, whole=False)) == text
-        assert "processor s" in section(study, picture)
+        assert ("processor s" in section(study, picture)) != study.config.factors
 
 
 @pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
@@ -328,7 +329,10 @@ def test_further_methods_join_what_is_published(path):
     env, _, model = path.stem.partition("-")
     how = {}
     if env == "corridor":
-        how, model = {"settings": 6, "search_runs": 2, "options": {"length": int(model[1:])}}, ""
+        factors = ["wrong=back"] * (model == "factors")
+        length = 12 if factors else int(model[1:])
+        how = {"settings": 6, "search_runs": 2, "options": {"length": length}, "factors": factors}
+        model = ""
     elif env == "telecom":
         faults, _, model = model.partition("-")
         beside = [] if model else ["test_hard"]
@@ -362,6 +366,49 @@ def test_a_corridor_has_a_study_of_its_own_for_each_length():
     assert len(plan.settings("grpo")) == 6  # three learning rates, with and without dynamic sampling
     assert (len(plan.settings("oracle")), len(plan.searched("oracle"))) == (3, 6)
     assert plan.needs(plan.searched("oracle")[1]) == ["clone-seed101"]
+
+
+def test_one_factor_at_a_time_has_clones_a_search_and_final_runs_of_its_own(tmp_path):
+    factors = "wrong=back", "adviser=guide-0.9"
+    asked = [word for each in factors for word in ("--factor", each)]
+    command = ["--quick", "--env", "corridor", "--option", "length=3", "--methods", "grpo", *asked, "--jobs", 1]
+    said = run(*command, "--out", tmp_path)
+    study = load(tmp_path / "corridor-factors.json")
+    alike = [
+        ("clone", "clone", 100), *[("search", "grpo", 100)] * 2, ("clone", "clone", 0), ("final", "grpo", 0)
+    ]  # fmt: skip
+    found = [(each.factor, each.stage, each.method, each.seed) for each in study.records]
+    assert found == [(factor, *each) for factor in factors for each in alike]
+    for factor, part in study.by_factor().items():
+        assert {record.factor for record in part.records} == {factor}
+        (final,) = part.of("grpo", "final")
+        assert final.setting == choose(part.of("grpo", "search")) == study.chosen("grpo", factor)
+    # Every clone learns in the world without the change, and is tested in the world with it.
+    place, learning = tmp_path / "corridor-factors", study.config.learning
+    assert [with_factor(learning, each).setup.options.get("wrong") for each in factors] == ["back", None]
+    assert with_factor(learning, factors[0], cloning=True) == learning
+    assert with_factor(learning, factors[1], cloning=True).setup.adviser == "guide-0.9"
+    assert with_factor(learning, "group_size=3", cloning=True).group_size == 3
+    weights = {
+        part_name(each): (place / part_name(each) / "clone-seed0" / "model" / "model.safetensors").read_bytes()
+        for each in factors
+    }
+    assert len(set(weights.values())) == 2
+    assert "10 of 10 runs are finished" in run(*command, "--out", tmp_path)
+    assert all(f"{factor} (" in said for factor in factors)
+    text = section(study, "no picture")
+    assert all(re.search(rf"^\| {factor} \([0-9.]+\) \| [0-9.]+ \|$", text, re.MULTILINE) for factor in factors)
+
+
+def test_a_factor_that_there_is_not_is_refused_before_anything_is_trained(tmp_path):
+    for wrong, said in (
+        ("wrong=sideways", "known: 'stay'"), ("adviser=gide", "did you mean 'guide'"),
+        ("speed=3", "unknown argument"), ("back", "expected name=value"),
+    ):  # fmt: skip
+        words = ["--quick", "--env", "corridor", "--methods", "grpo", "--factor", wrong, "--out", tmp_path]
+        found = run(*words, status=2)
+        assert (said in found, "--factor" in found) == (True, True), found
+    assert not any(tmp_path.iterdir())
 
 
 def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
