@@ -177,7 +177,8 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
         memory: limits of a pass; without `microbatch_rows` a pass has at most 256 rows. None: `Memory()`.
     """
     limits = Limits.of(policy, memory or Memory(), batch.prompts, batch.replies)
-    result = torch.zeros(batch.mask.shape)
+    device = next(policy.model.parameters()).device
+    result = torch.zeros(batch.mask.shape, device=device)  # the host waits once for all passes
     # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
     order = np.array(sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row])), np.int64)
     if limits.tokens is None:
@@ -188,8 +189,9 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
         prompts, replies = [batch.prompts[r] for r in part], [batch.replies[r] for r in part]
         given = limits.scoring | ({"allowed": [batch.allowed[r] for r in part]} if batch.allowed else {})
         scores = policy.score(prompts, replies, temperature, entropy=None, **given)
-        result[part, : scores.logprobs.shape[1]] = scores.logprobs.cpu()
-    return torch.where(batch.mask, result, torch.zeros_like(result))
+        rows = torch.from_numpy(part).to(device, non_blocking=True)
+        result[rows, : scores.logprobs.shape[1]] = scores.logprobs
+    return result.cpu().masked_fill(~batch.mask, 0.0)
 
 
 def recomputes(policy: Scorer, config: TrainerConfig) -> bool:

@@ -28,6 +28,7 @@ from policies.pretrained import (
     load_model,
     mixed_precision,
     most_positions,
+    pictures_of,
     precise_positions,
     read_settings,
     write_settings,
@@ -35,9 +36,9 @@ from policies.pretrained import (
 from policies.prompts import Prompt, PromptEncoder, PromptTooLongError
 from policies.scoring import TokenScores, score_replies
 from policies.scoring.head import Rows, check_finite
-from policies.scoring.packed import score_packed
+from policies.scoring.packed import can_pack, score_packed
 from policies.scoring.prefix_tree import score_trees
-from policies.training import memory_explained
+from policies.training import memory_explained, on_gpu
 
 # Reply to a prompt that does not fit.
 _NOTHING = Reply("", finish="prompt-too-long")
@@ -311,7 +312,8 @@ class HuggingFacePolicy:
         if tokens_per_pass is not None:
             packed = score_trees if share_prefixes else score_packed
             return packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
-        given |= {"distributions": True} if distributions else {}
+        runs = on_gpu(self.model) and pictures_of(self.model) is None
+        given |= {"runs": runs and can_pack(self.model, self.precision, by_runs=True), "distributions": distributions}
         return score_replies(self.model, prompts, replies, fill=self._fill, **given)
 
     # -- files ------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,6 +60,8 @@ class KeptKeys:
         self._version: object = None
 
     def clear(self) -> None:
+        for run in self._runs():  # runs that refer to each other would hold their memory until garbage is collected
+            run.before = None
         self._roots, self.bytes = {}, 0
 
     def at(self, version: object) -> None:
@@ -93,7 +95,7 @@ class KeptKeys:
         (self._roots if last is None else last.after)[int(sequence[before])] = added
         self.bytes += rest.nbytes
         while self.bytes > most:
-            self._remove(min(self._ends(), key=lambda run: run.used))
+            self._remove(min((run for run in self._runs() if not run.after), key=lambda run: run.used))
 
     def _walk(self, tokens: Ints) -> list[tuple[_Run, int]]:
         self._clock += 1
@@ -118,13 +120,12 @@ class KeptKeys:
         run.tokens, run.keys, run.before = run.tokens[size:], run.keys[..., size:, :].clone(), first
         return first
 
-    def _ends(self) -> list[_Run]:
-        found, left = [], list(self._roots.values())
+    def _runs(self) -> Iterator[_Run]:
+        left = list(self._roots.values())
         while left:
             run = left.pop()
             left += run.after.values()
-            found += [] if run.after else [run]
-        return found
+            yield run
 
     def _remove(self, run: _Run) -> None:
         del (self._roots if run.before is None else run.before.after)[int(run.tokens[0])]

@@ -150,6 +150,10 @@ class LoopSampler:
     def follow(self, model: nn.Module, version: int) -> None:
         self._version = (float(version),)
 
+    def rest(self) -> None:
+        """Free memory until replies are asked for again, as engines do."""
+        self.forget()
+
     def forget(self) -> None:
         self._cache.clear()
         self._played.forget()

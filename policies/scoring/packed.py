@@ -267,10 +267,9 @@ def has_varlen(model: Any) -> bool:
     return may_take_runs(model) or any(kind in attention_of(model) for kind in _VARLEN)
 
 
-def can_pack(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether a model reads packed sequences apart from each other: see `score_packed`."""
+def can_pack(model: Any, precision: torch.dtype | None, *, by_runs: bool = False) -> bool:
+    """Return whether a model reads packed sequences apart from each other, and given runs: see `score_packed`."""
     try:
-        _examine(model, precision)
+        return (not by_runs or may_take_runs(model)) and (_examine(model, precision) or not by_runs)
     except ValueError:
         return False
-    return True

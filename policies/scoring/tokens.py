@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from policies.scoring.attention import Runs, with_runs
 from policies.scoring.head import (
     Rows,
     autocast,
@@ -51,18 +52,23 @@ class TokenScores:
         cls, replies: Rows, logprobs: Tensor, entropy: Tensor, top: Tensor, distribution: Tensor | None = None
     ) -> Self:
         """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
-        _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
-        blank = logprobs.new_zeros(mask.shape)
-        return cls(
-            logprobs=blank.masked_scatter(mask, logprobs), entropy=blank.masked_scatter(mask, entropy), mask=mask,
-            top=torch.zeros_like(mask).masked_scatter(mask, top), distribution=distribution,
-        )  # fmt: skip
+        logprobs, entropy, mask, top = _by_reply(replies, logprobs, entropy, torch.ones_like(top), top)
+        return cls(logprobs, entropy, mask, top, distribution)
+
+
+def _by_reply(replies: Rows, *figures: Tensor) -> list[Tensor]:
+    """Return figures of all reply tokens, (tokens,) each, as (n, L), 0 behind a reply's end."""
+    lengths = torch.tensor([len(reply) for reply in replies])
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    # Places from the host: in the backward pass of a mask, the host would wait for the number of its tokens.
+    places = tuple(mask.nonzero().T.to(figures[0].device, non_blocking=True))
+    return [figure.new_zeros(mask.shape).index_put(places, figure) for figure in figures]
 
 
 def score_replies(
     model: Any, prompts: Rows, replies: Rows, *, temperature: float = 1.0, fill: int = 0,
     precision: torch.dtype | None = None, entropy: bool | None = True, allowed: Sequence[Rows] | None = None,
-    distributions: bool = False,
+    distributions: bool = False, runs: bool = False,
 ) -> TokenScores:  # fmt: skip
     """Score n replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
@@ -78,6 +84,8 @@ def score_replies(
         entropy: True: differentiable. False: without gradient. None: not computed, 0.
         allowed: n entries like `agentgym.trajectory.Reply.allowed`; None: every token was drawn among all.
         distributions: whether those at all tokens are returned.
+        runs: the model takes runs (`policies.scoring.attention`). transformers then does not look for packed sequences,
+            for which the host waits for the device.
     """
     vocabulary = getattr(model.get_output_embeddings(), "out_features", 0)
     pieces = vocabulary * sum(map(len, replies)) > _WHOLE_HEAD and head_is_plain(model, precision)
@@ -86,7 +94,7 @@ def score_replies(
         device = next(model.parameters()).device
         layout = _Layout.of(prompts, replies)
         with autocast(device, precision):
-            hidden = _read(model, layout, fill, device, lambda *given: hidden_at(*given, use_cache=False)[0])
+            hidden = _read(model, layout, fill, device, runs, lambda *at, **how: hidden_at(*at, **how)[0])
             found = token_logprobs(
                 model.get_output_embeddings(), hidden[torch.tensor(layout.reads).to(device, non_blocking=True)],
                 torch.tensor(layout.targets).to(device, non_blocking=True), temperature=temperature, entropy=entropy,
@@ -94,7 +102,7 @@ def score_replies(
             )  # fmt: skip
         return TokenScores.from_tokens(replies, *found)
     distribution, read, targets = _distributions(
-        model, prompts, replies, temperature=temperature, fill=fill, precision=precision, allowed=allowed
+        model, prompts, replies, temperature=temperature, fill=fill, precision=precision, allowed=allowed, runs=runs
     )
     logprobs = distribution[read, targets]
     top = logprobs.detach() >= distribution.detach().amax(-1)[read]
@@ -125,14 +133,13 @@ def score_with_divergence(
         theirs, _, _ = _distributions(other, prompts, replies, **rest)
     least = torch.finfo(torch.float32).min
     divergence = (theirs.exp() * (theirs.clamp(min=least) - distribution.clamp(min=least))).sum(-1)
-    _, mask = pad(replies, fill=0, left=False, device=distribution.device)
-    blank = distribution.new_zeros(mask.shape)
-    return blank.masked_scatter(mask, distribution[read, targets]), blank.masked_scatter(mask, divergence[read])
+    logprobs, apart = _by_reply(replies, distribution[read, targets], divergence[read])
+    return logprobs, apart
 
 
 def _distributions(
     model: Any, prompts: Rows, replies: Rows, *, temperature: float, fill: int, precision: torch.dtype | None,
-    allowed: Sequence[Rows] | None,
+    allowed: Sequence[Rows] | None, runs: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Log-probabilities of all tokens at the distinct places, (places, vocabulary), and for every reply token which.
 
@@ -143,7 +150,7 @@ def _distributions(
     device = next(model.parameters()).device
     layout = _Layout.of(prompts, replies)
     with autocast(device, precision):
-        logits = _read(model, layout, fill, device, lambda *given: logits_at(*given, use_cache=False))
+        logits = _read(model, layout, fill, device, runs, logits_at)
     read = torch.tensor(layout.reads).to(device, non_blocking=True)
     if allowed is not None:
         logits = restrict(logits[read], by_token(list(zip(allowed, replies, strict=True))))
@@ -185,7 +192,9 @@ class _Layout(NamedTuple):
         return cls(distinct, list(slots), reads, targets)
 
 
-def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Callable[..., Tensor]) -> Tensor:
+def _read(
+    model: Any, layout: _Layout, fill: int, device: torch.device, runs: bool, at: Callable[..., Tensor]
+) -> Tensor:  # fmt: skip
     parts: list[Tensor] = []
     order: list[int] = []
     for group in _alike(layout.inputs):
@@ -194,7 +203,9 @@ def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Call
         rows = torch.tensor([place[layout.slots[slot][0]] for slot in mine]).to(device, non_blocking=True)
         columns = torch.tensor([layout.slots[slot][1] for slot in mine]).to(device, non_blocking=True)
         ids, _ = pad([layout.inputs[row] for row in group], fill=fill, left=False, device=device)
-        parts.append(at(model, ids, rows, columns))
+        every = torch.arange(ids.shape[1], device=device)[None]
+        given = with_runs(Runs.of([ids.shape[1]]), every) if runs else {}
+        parts.append(at(model, ids, rows, columns, use_cache=False, **given))
         order += mine
     if len(parts) == 1:
         return parts[0]

@@ -255,3 +255,15 @@ def test_sampling_inside_a_run_is_sampling_outside(tmp_path: Any) -> None:
     )
     assert [reply.version for reply in inside] == [2, 2]  # updates that the weights have behind them
     assert [dataclasses.replace(reply, version=0) for reply in inside] == outside
+
+
+def test_no_keys_stay_in_memory_after_a_validation_and_after_rollouts() -> None:
+    policy = HuggingFacePolicy(babbling_policy().model, babbling_policy().tokenizer, reuse=True, max_new_tokens=2)
+    run = Trainer(policy, corridor(), RECIPES["grpo"], TASKS, CONFIG, validation_tasks=TASKS)
+    kept, most = policy.sampler._kept, []  # type: ignore[attr-defined]
+    add = kept.add
+    kept.add = lambda *given: (add(*given), most.append(kept.bytes))
+    for play in (run._validate, lambda: run._gather(run._sampler, 0)):
+        most.clear()
+        play()
+        assert (max(most) > 0, kept.bytes) == (True, 0)

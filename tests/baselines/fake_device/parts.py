@@ -270,17 +270,20 @@ def scorers(precision: torch.dtype | None) -> dict[str, bool]:
 
 
 def distillation(precision: torch.dtype | None) -> dict[str, Any]:
-    """Waits of an iteration's learning, by steps of the optimiser and passes of the scorer."""
+    """Waits of an iteration's learning, in passes of few tokens, by steps of the optimiser and looks of the scorer."""
     found = {}
     for name, sampled in (("sdpo", False), ("sdpo", True), ("rlsd", False), ("rlcsd", False)):
         changes = {"distillation.weight": float(name == "sdpo"), "distillation.sampled": sampled}
+        changes |= {"memory.microbatch_tokens": 64}
         run = trained(small(precision), f"{name}:context=outcome", **{"optimiser.minibatch_rows": 4, **changes})
-        table = run._gather(run._sampler, 2).table
+        table, passes = run._gather(run._sampler, 2).table, list[None]()
+        hook = run.policy.model.register_forward_pre_hook(lambda *_, passes=passes: passes.append(None))
         with waits() as counted:
             figures = run.learner.learn(table, 2, np.random.default_rng(0)).figures
+        hook.remove()
         found[f"{name} sampled" if sampled else name] = {
             "waits": sum(counted.values()), "updates": figures["updates"], "taught": figures["context_share"],
-            "loss": figures.get("distillation_loss", 0.0), "kinds": dict(counted),
+            "loss": figures.get("distillation_loss", 0.0), "kinds": dict(counted), "passes": len(passes),
         }  # fmt: skip
     return found
 

@@ -1,5 +1,8 @@
 """The loop that decodes, its cache and its recorded graphs."""
 
+import gc
+import weakref
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -123,7 +126,13 @@ def test_sequences_share_their_beginnings_and_the_oldest_ends_are_dropped():
     assert [kept.find((*tokens, 0))[0] for tokens in ((1, 2, 5), (1, 2, 3, 4), (7, 8, 9, 6))] == [2, 4, 4]
     kept.add((1,) * 20, keys((1,) * 20))  # larger than all
     assert kept.bytes == 8 * token
-    kept.at(1)
+    held = weakref.ref(kept._roots[1].keys)
+    gc.disable()  # the memory is free at once, also where runs refer to each other
+    try:
+        kept.at(1)
+        assert held() is None
+    finally:
+        gc.enable()
     assert (kept.bytes, kept.find((1, 2, 3))[0]) == (0, 0)
 
 
