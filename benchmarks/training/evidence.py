@@ -98,7 +98,7 @@ def end(record: Record, mode: str = SAMPLED) -> float:
 def area(record: Record, budget: int) -> float:
     """Return the mean of sampled validation success over the tokens of the budget, linear between validations.
 
-    >>> from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
+    >>> from benchmarks.training.records import Point
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 1.0, 0), Point(110, 0, 1.0, 0)]
     >>> area(Record("final", REFERENCE, 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
     0.75
@@ -111,7 +111,7 @@ def area(record: Record, budget: int) -> float:
 def tokens_to(record: Record, goal: float = _GOAL) -> float:
     """Return the reply tokens after which sampled validation success reaches a goal, inf where it does not.
 
-    >>> from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
+    >>> from benchmarks.training.records import Point
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 0.5, 0), Point(100, 0, 1.0, 0)]
     >>> tokens_to(Record("final", REFERENCE, 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
     75.0
