@@ -59,8 +59,8 @@ def recipe(name: str) -> Recipe:
     Raises:
         ValueError: there is none of this name, or an option is no option of it or cannot have this value.
 
-    >>> recipe("rewardflow").options["gamma"], recipe("rewardflow:gamma=.8").options["gamma"]
-    (0.9, 0.8)
+    >>> recipe("gigpo").options["gamma"], recipe("gigpo:gamma=.8").options["gamma"]
+    (0.95, 0.8)
     >>> recipe("gigpo:gamma=.9:std=none").name
     'gigpo:gamma=0.9:std=none'
     """

@@ -182,9 +182,6 @@ def _clone(config: Config, run: Run, folder: Path, progress: Progress) -> Record
 
 
 def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progress: Progress) -> Record:
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
     shared, budget, recipe, seed = config.learning, config.token_budget, setting.made(), run.seed
     place = run.place(folder)
     policy, dose = _policy(shared, run.within(folder), seed), Dose(place)
