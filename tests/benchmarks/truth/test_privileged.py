@@ -16,6 +16,7 @@ from benchmarks.run import STUDIES
 from benchmarks.study import Study
 from benchmarks.training import informed
 from benchmarks.training.head_to_head_page import section as section_of
+from benchmarks.training.head_to_head_page import write_between_marks
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.privileged import STUDY, configure, section
@@ -85,6 +86,15 @@ def test_the_pages_have_what_the_records_say() -> None:
             page.write_text(right, encoding="utf-8")
         assert page.read_text(encoding="utf-8") == right
     assert shown == {*sections}
+
+
+def test_the_command_writes_the_captions_of_several_studies_once(tmp_path: Path) -> None:
+    pages = [tmp_path / "results" / name for name in ("horizon.md", "head-to-head-tables.md")]
+    pages[0].parent.mkdir()
+    for page in pages:
+        page.write_bytes((RESULTS / page.name).read_bytes())
+    write_between_marks(load_folders(RESULTS / "privileged"), tmp_path / "results")
+    assert [page.read_bytes() for page in pages] == [(RESULTS / page.name).read_bytes() for page in pages]
 
 
 def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
