@@ -44,7 +44,7 @@ def learning(
     clone_rate: Annotated[float | None, of(SIZES, "Learning rate of cloning; random weights need 3e-3.", min=0)] = None,
     eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks.", min=2)] = None,
     validation_tasks: options.ValidationTasks = None,
-    validation_every: Annotated[int | None, of(SIZES, "Iterations between validations.", min=1)] = None,
+    validation_every: options.ValidationEvery = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     jobs: options.Jobs = None,
