@@ -365,7 +365,12 @@ def head_to_head(
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None, of(SIZES, f"Settings tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
+        int | None,
+        of(
+            SIZES,
+            f"Settings tried per method, at most its whole space; 0: the environment's. Default: {_SETTINGS}.",
+            min=0,
+        ),
     ] = None,
     beside: Annotated[str | None, of(WHAT, "Further splits to play, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
