@@ -126,8 +126,8 @@ class Trainer:
             raise ValueError("there are no training tasks; give reset options such as [{'split': 'train', 'index': 0}]")
         if not callable(credit):
             raise TypeError(
-                f"credit must be a function of a StepTable, got {credit!r}; "
-                "baselines.recipes.recipe('grpo'), for instance, is the one of that name"
+                f"credit must be a function of a StepTable, got {credit!r}; baselines.recipes.recipe(NAME) is the one "
+                "of a name"
             )
         check_trainable(policy.model)
         steps_to_branch_at(config.rollout.branch_at)

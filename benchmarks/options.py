@@ -18,6 +18,9 @@ from benchmarks.console import explained, option, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
+#: The method that all others are compared with, and those of the default benchmark.
+REFERENCE = "grpo"
+METHODS = (REFERENCE, "gigpo", "rewardflow", "graphgpo")
 #: Names in `baselines.recipes.methods.IMITATION`.
 _IMITATION = ("sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear")
 
@@ -53,6 +56,7 @@ Steps = Annotated[int | None, of(SIZES, "Reinforcement-learning iterations per r
 Groups = Annotated[int | None, of(SIZES, "Tasks per iteration.", min=1)]
 GroupSize = Annotated[int | None, of(SIZES, "Episodes per task.", min=2)]
 ValidationTasks = Annotated[int | None, of(SIZES, "Validation tasks.", min=2)]
+ValidationEvery = Annotated[int | None, of(SIZES, "Iterations between validations.", min=1)]
 History = Annotated[int | None, of(SIZES, "Earlier steps in the prompt. Default: by environment and model.", min=0)]
 Transcript = Annotated[bool, of(SIZES, "Prompts contain the whole conversation of an episode.", "--transcript")]
 FinalSeeds = Annotated[str | None, of(WHAT, "Seeds of the final runs. Default: 0-2; quick: 0.")]

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 
 from agentgym.checks import real, whole
-from agentgym.trajectory import Reply, Trajectory
+from agentgym.trajectory import Ints, Reply, Trajectory
 from baselines.config import Memory
 from baselines.imitation.episodes import written_replies
 from baselines.imitation.updates import Updates
 from baselines.losses import preference
 from baselines.scorers.losses import outcome_pairs, trajectory_scores
+from baselines.scorers.network import joint_losses
 from baselines.update import Limits
 from policies.training import check_trainable, recomputed_activations
 
@@ -215,11 +216,10 @@ def _all_likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tens
 
 def _add_gradient(policy: Any, rows: Sequence[Reply], loss_of: Callable[[Tensor], Tensor], limits: Limits) -> None:
     parts = limits.passes(*_tokens(rows), np.arange(len(rows)))
-    if len(parts) == 1:
-        loss_of(_likelihoods(policy, rows, limits)).backward()
-        return
-    values = _all_likelihoods(policy, rows, limits).requires_grad_()
-    slopes = torch.autograd.grad(loss_of(values), values)[0]
-    for part in parts:
-        slope = slopes[torch.from_numpy(part).to(slopes.device)]
-        (_likelihoods(policy, [rows[row] for row in part], limits) * slope).sum().backward()
+    place = torch.from_numpy(np.argsort(np.concatenate(parts)))
+
+    def predict(part: Ints) -> Tensor:
+        return _likelihoods(policy, [rows[row] for row in part], limits)
+
+    for loss, _ in joint_losses(predict, parts, lambda found: loss_of(found[place.to(found.device)])):
+        loss.backward()

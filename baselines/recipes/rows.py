@@ -51,7 +51,7 @@ def recipe(name: str) -> Recipe:
 
     Args:
         name: "gigpo", or a name of `SEARCH_ROWS`; "gigpo:gamma=.9:std=none", options as in
-            `wrappers.credit.options.read_options`, numbers of `TrainerConfig`, "grpo:resample_rounds=10", or settings
+            `wrappers.credit.options.read_options`, numbers of `TrainerConfig`, "gigpo:resample_rounds=10", or settings
             of the method's scorer, "rlsd:context=sibling";
             "my_module:credit" or "my_module:credit:k=2", a function `credit(table, **options) -> float64 (N,)` or a
             `Recipe` of a module that can be imported. The recipe's name then is this text, values written out.
@@ -59,8 +59,8 @@ def recipe(name: str) -> Recipe:
     Raises:
         ValueError: there is none of this name, or an option is no option of it or cannot have this value.
 
-    >>> recipe("rewardflow").options["gamma"], recipe("rewardflow:gamma=.8").options["gamma"]
-    (0.9, 0.8)
+    >>> recipe("gigpo").options["gamma"], recipe("gigpo:gamma=.8").options["gamma"]
+    (0.95, 0.8)
     >>> recipe("gigpo:gamma=.9:std=none").name
     'gigpo:gamma=0.9:std=none'
     """

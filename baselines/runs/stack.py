@@ -335,9 +335,12 @@ def _pretrained(config: Config, frozen: bool, how: dict[str, Any]) -> HuggingFac
 
 
 def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
-    """Load a policy that a benchmark has trained; a tiny one plays on the CPU in float32 on every machine."""
+    """Load a policy that a benchmark has trained, without a bar; a tiny one plays on the CPU in float32 everywhere."""
+    import transformers
+
     from policies.vision.policy import load_policy
 
+    transformers.utils.logging.disable_progress_bar()
     return load_policy(folder, device="cpu" if model == TINY else None)
 
 

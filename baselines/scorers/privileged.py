@@ -13,10 +13,9 @@ Contexts, wrong twins and controls are in `wrappers.privileged`.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +25,11 @@ from agentgym.checks import fields_checked
 from agentgym.outside.text import clean
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.batch import make_batch
-from baselines.config import Memory, Share, Size
+from baselines.config import Share, Size
+from baselines.off_policy import rescored
 from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel
-from baselines.update import score_batch
 from policies.training import frozen, trained_beside
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import reply_lengths, written_tokens
@@ -228,7 +226,7 @@ class PrivilegedScorer(OwnLikelihood):
         reply_lengths(table)
         # The label of a group is its task id, plus a suffix that distinguishes groups of one task.
         named = tuple(str(unnumbered(str(task_of(label)))) for label in table.groups)
-        return contexts(self.config.context, dataclasses.replace(table, groups=named), self._notes, self.config.wrongs)
+        return contexts(self.config.context, replace(table, groups=named), self._notes, self.config.wrongs)
 
     def _under(self, found: Contexts, table: StepTable) -> list[str | None]:
         self._last = [text for text in found.right if text is not None] or self._last
@@ -242,25 +240,15 @@ class PrivilegedScorer(OwnLikelihood):
 
     def informed_likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
         """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan without a prompt."""
-        replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
-        moved = [
-            dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
-            for reply, prompt in zip(replies, prompts, strict=True)
-        ]
-        given = dataclasses.replace(table, replies=np.fromiter(moved, np.object_, len(table)))
-        batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
-        heat = self.config.temperature or self._policy.settings.temperature or 1.0
-        memory = Memory(microbatch_tokens=self.config.microbatch_tokens or "auto")
-        self._read += sum(map(bool, prompts))
-        scored = score_batch(self.teacher, batch, heat, memory).double().numpy()
-        allowed = batch.allowed or ((),) * len(batch)
-        place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}
-        found = np.full(written_tokens(table).shape, np.nan)
-        for row, (reply, prompt) in enumerate(zip(moved, prompts, strict=True)):
-            if prompt:
-                at, length = place[prompt, reply.token_ids, reply.allowed], len(reply.token_ids)
-                found[row, :length] = scored[at, :length]
-        return found
+        replies: Any = table.replies
+        moved = [replace(one, prompt_ids=new or one.prompt_ids) for one, new in zip(replies, prompts, strict=True)]
+        known = np.array([bool(prompt) for prompt in prompts], np.bool_)
+        self._read += int(known.sum())
+        found = rescored(
+            self.teacher, replace(table, replies=np.fromiter(moved, np.object_, len(table))), rows=known,
+            temperature=self.temperature, tokens_per_pass=self.config.microbatch_tokens or "auto",
+        )  # fmt: skip
+        return np.where(known[:, None], sampled_logprobs(found, written_tokens(table)), np.nan)
 
     def _text(self, token: int) -> str:
         if token not in self._texts:

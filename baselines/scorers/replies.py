@@ -192,10 +192,14 @@ class OwnLikelihood(StepScorer):
         found = rescored(
             self._policy,
             replace(table, replies=replies),
-            temperature=self.config.temperature or self._policy.settings.temperature or 1.0,
+            temperature=self.temperature,
             tokens_per_pass=self.config.microbatch_tokens,
         )
         return -reply_entropies(found)
+
+    @property
+    def temperature(self) -> float:
+        return self.config.temperature or self._policy.settings.temperature or 1.0
 
     @property
     def positions(self) -> int | None:

@@ -37,6 +37,7 @@ from benchmarks import json_files
 from benchmarks.console import explained, option, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
+from benchmarks.options import REFERENCE
 from benchmarks.report.page import Cell, Page, Table, print_page, write_page
 from benchmarks.speed import gpu_measures as gpus
 from benchmarks.study import Tell
@@ -187,7 +188,7 @@ class _Learning:
         changes |= {"memory.microbatch_rows": 4} if small else {}
         model = check_model(self._model, download=self._download)
         settings = run_settings(
-            row, method="grpo", model=model, seed=0, quick=small, lora=0 if small else 32, sizes=sizes,
+            row, method=REFERENCE, model=model, seed=0, quick=small, lora=0 if small else 32, sizes=sizes,
             changes=changes, transcript=not small, truncate="end-episode", clone=0,
         )  # fmt: skip
         options = {"max_episode_steps": 4} if small else {}

@@ -16,8 +16,6 @@ from benchmarks import options
 from benchmarks.console import arguments, explained, named, parse_seeds, say, stop
 from benchmarks.options import SIZES, WHAT, check_model, known_env, of, on_data
 
-DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
-
 
 def learning(
     context: typer.Context,
@@ -32,7 +30,7 @@ def learning(
             "spear.",
             autocompletion=options.method_names,
         ),
-    ] = DEFAULT_METHODS,
+    ] = ",".join(options.METHODS),
     seeds: options.Seeds = "0",
     model: options.Model = "tiny",
     lora: Annotated[int, of(WHAT, "Rank of the adapter; 0: all weights. Clones train all weights.", min=0)] = 0,
@@ -46,7 +44,7 @@ def learning(
     clone_rate: Annotated[float | None, of(SIZES, "Learning rate of cloning; random weights need 3e-3.", min=0)] = None,
     eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks.", min=2)] = None,
     validation_tasks: options.ValidationTasks = None,
-    validation_every: Annotated[int | None, of(SIZES, "Iterations between validations.", min=1)] = None,
+    validation_every: options.ValidationEvery = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     jobs: options.Jobs = None,

@@ -1,9 +1,9 @@
 """Evidence of a head to head: paired differences over seeds, verdicts, the seeds needed for power, the horizon.
 
 Primary measures, fixed before any run: success of sampled play on the test tasks at the end, and the area under the
-validation curve of sampled play by tokens. Each method is compared with tuned GRPO by a paired t test over seeds, p
-values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks that
-`--until settled` may take.
+validation curve of sampled play by tokens. Each method is compared with the tuned reference by a paired t test over
+seeds, p values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks
+that `--until settled` may take.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
+from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Table
@@ -33,7 +34,7 @@ from benchmarks.statistics import (
     seeds_needed,
     success_interval,
 )
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings
+from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
 
 MEASURES = ("end", "area")
 #: Seeds after which a study that goes on until it is settled is looked at.
@@ -45,8 +46,8 @@ _DODGE = 0.6
 _GOAL = 0.9
 SETTLED, INDICATED, OPEN = "settled", "indicated", "open"
 HEADS = (
-    "method", "seeds", "area %", "tokens to 90 %", "fell", "end - grpo", "p", "area - grpo", "p", "seeds needed",
-    "verdict",
+    "method", "seeds", "area %", "tokens to 90 %", "fell", f"end - {REFERENCE}", "p", f"area - {REFERENCE}", "p",
+    "seeds needed", "verdict",
 )  # fmt: skip
 CAPTION = (
     "Sampled play. Area: mean success on the validation tasks over the tokens of a run. Tokens to 90 %: median over "
@@ -73,7 +74,7 @@ def verdict(p: float, seeds: int) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against tuned GRPO on the seeds that both have, by measure; p values are adjusted after Holm.
+    """A method against the tuned reference on the seeds that both have, by measure; p values are adjusted after Holm.
 
     `needed`: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
     """
@@ -99,7 +100,7 @@ def area(record: Record, budget: int) -> float:
 
     >>> from benchmarks.training.records import Point
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 1.0, 0), Point(110, 0, 1.0, 0)]
-    >>> area(Record("final", "grpo", 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
+    >>> area(Record("final", REFERENCE, 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
     0.75
     """
     tokens, success = _curve(record)
@@ -112,7 +113,7 @@ def tokens_to(record: Record, goal: float = _GOAL) -> float:
 
     >>> from benchmarks.training.records import Point
     >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 0.5, 0), Point(100, 0, 1.0, 0)]
-    >>> tokens_to(Record("final", "grpo", 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
+    >>> tokens_to(Record("final", REFERENCE, 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
     75.0
     """
     tokens, success = _curve(record)
@@ -133,7 +134,7 @@ def measures(study: Trainings) -> dict[str, Callable[[Record], float]]:
 
 
 def compare(study: Trainings) -> list[Comparison]:
-    """Return all comparisons with tuned GRPO; none where fewer than two seeds are shared."""
+    """Return all comparisons with the tuned reference; none where fewer than two seeds are shared."""
     reference, found = study.of(REFERENCE, FINAL), []
     for method, records in study.finals.items():
         differences = {name: paired(records, reference, value) for name, value in measures(study).items()}
@@ -149,9 +150,9 @@ def compare(study: Trainings) -> list[Comparison]:
 
 
 def rows(study: Trainings) -> list[list[str]]:
-    """Return the cells of all methods, in the order of `HEADS`: GRPO, then by area."""
+    """Return the cells of all methods, in the order of `HEADS`: the reference, then by area."""
     compared = {each.method: each for each in compare(study)}
-    clones = {record.seed: end(record) for record in study.of(CLONE, CLONE)}
+    clones = {record.seed: end(record) for record in study.clones}
     found = []
     for method, records in study.finals.items():
         share = np.mean(list(map(measures(study)["area"], records)))
@@ -231,7 +232,7 @@ def by_faults(study: Trainings) -> str:
     every = np.concatenate(faults)
     numbers = np.unique(every).tolist()
     lines = []
-    for method, records in {CLONE: study.of(CLONE, CLONE), **study.finals}.items():
+    for method, records in {CLONE: study.clones, **study.finals}.items():
         won = [record.test[SAMPLED] + "".join(record.beside[split][SAMPLED] for split in splits[1:])
                for record in records]  # fmt: skip
         chosen = [["".join(np.array(list(each))[every == number]) for each in won] for number in numbers]
@@ -243,7 +244,7 @@ def by_faults(study: Trainings) -> str:
 
 
 def horizon(studies: Sequence[Trainings]) -> str:
-    """Return the tables of the horizon: per measure, GRPO's success and every other method's difference by length."""
+    """Return the tables of the horizon: per measure, success by length, and the differences to the reference."""
     ordered = {f"{length_of(study)} rooms": study for study in sorted(studies, key=length_of)}
     seeds = "; ".join(f"{rooms}: {len(study.of(REFERENCE, FINAL))}" for rooms, study in ordered.items())
     return titled(across(ordered), f"Seeds: {seeds}. {CAPTION}")
@@ -254,7 +255,7 @@ def titled(tables: Sequence[Table], caption: str) -> str:
     parts = [
         part for each in tables
         for part in (
-            f"**{each.title}**, percent; in brackets the difference to tuned GRPO:",
+            f"**{each.title}**, percent; in brackets the difference to tuned {REFERENCE.upper()}:",
             markdown_table(each.heads, each.texts),
         )
     ]  # fmt: skip
@@ -263,15 +264,14 @@ def titled(tables: Sequence[Table], caption: str) -> str:
 
 def by_factor(study: Trainings) -> list[Table]:
     """Return the tables of a study of single factors: a row for each, with the success of its clones."""
+    factors, skipped = study.by_factor(), study.config.search_seeds
     clone = {
-        factor: np.mean(
-            [end(record) for record in each.of(CLONE, CLONE) if record.seed not in each.config.search_seeds]
-        )
-        for factor, each in study.by_factor().items()
+        factor: np.mean([end(record) for record in each.clones if record.seed not in skipped])
+        for factor, each in factors.items()
     }
-    tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in study.by_factor().items()})
+    tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in factors.items()})
     turned = [list(zip(*[table.heads, *table.texts], strict=True)) for table in tables]
-    seeds = min(len(each.of(REFERENCE, FINAL)) for each in study.by_factor().values())
+    seeds = min(len(each.of(REFERENCE, FINAL)) for each in factors.values())
     words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {CAPTION}"
     return [
         Table(table.title, ("factor", *heads[1:]), lines, words if table is tables[-1] else "")
@@ -280,7 +280,7 @@ def by_factor(study: Trainings) -> list[Table]:
 
 
 def across(studies: Mapping[str, Trainings]) -> list[Table]:
-    """Return a table for each measure: a row for each method, a column for each study, and differences to GRPO."""
+    """Return a table for each measure: rows are methods, columns studies, with differences to the reference."""
     compared = {name: {each.method: each for each in compare(study)} for name, study in studies.items()}
     methods = list(dict.fromkeys(method for study in studies.values() for method in study.methods))
 

@@ -38,12 +38,12 @@ from baselines.runs.stack import CLONE, bare_envs, learned_policy, trainer_confi
 from benchmarks import options
 from benchmarks.console import arguments, named, say
 from benchmarks.json_files import ResultsError, check_same, load
-from benchmarks.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
+from benchmarks.options import REFERENCE, SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.processes import Progress
 from benchmarks.study import Study, Tell, part_name, show_page
 from benchmarks.training import evidence, informed, learning, records
 from benchmarks.training.head_to_head_page import page, write_between_marks
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
+from benchmarks.training.records import FINAL, SEARCH, Point, Record, Setting, StudyConfig, Trainings
 from benchmarks.training.run import STAGES, reporting, scores
 from wrappers.credit.method import methods as known_methods
 
@@ -57,7 +57,7 @@ _ENDLESS = 1_000_000
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
 METHODS = ",".join(method.contender for method in known_methods().values() if method.contender)
 #: Methods and reply tokens of a run with `--quick`.
-_QUICK, _QUICK_BUDGET = "grpo,gigpo", 600
+_QUICK, _QUICK_BUDGET = ",".join(options.METHODS[:2]), 600
 #: Settings per method, and validations per run.
 _SETTINGS, _POINTS = 3, 5
 
@@ -182,9 +182,6 @@ def _clone(config: Config, run: Run, folder: Path, progress: Progress) -> Record
 
 
 def _train(config: StudyConfig, run: Run, setting: Setting, folder: Path, progress: Progress) -> Record:
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
     shared, budget, recipe, seed = config.learning, config.token_budget, setting.made(), run.seed
     place = run.place(folder)
     policy, dose = _policy(shared, run.within(folder), seed), Dose(place)
@@ -285,7 +282,7 @@ def _unpack(found: Trainings, study: Study[StudyConfig, Record, Trainings], fold
 
 
 def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float, console: Console) -> Trainings:
-    """Run more and more seeds until every comparison with tuned GRPO is settled, or a budget of time is spent.
+    """Run more and more seeds until every comparison with the tuned reference is settled, or a budget of time is spent.
 
     A comparison is settled at a level that is shared by all looks, so that several looks do not raise the chance of a
     false result; see `benchmarks.training.evidence`.
@@ -363,12 +360,17 @@ def head_to_head(
     model: options.Model = TINY,
     option: options.EnvOption = None,
     methods: Annotated[
-        str | None, of(WHAT, f"Recipes, options after colons. Default: {METHODS}; quick: grpo,gigpo.")
+        str | None, of(WHAT, f"Recipes, options after colons. Default: {METHODS}; quick: {_QUICK}.")
     ] = None,
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None, of(SIZES, f"Settings tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
+        int | None,
+        of(
+            SIZES,
+            f"Settings tried per method, at most its whole space; 0: the environment's. Default: {_SETTINGS}.",
+            min=0,
+        ),
     ] = None,
     beside: Annotated[str | None, of(WHAT, "Further splits to play, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
@@ -379,7 +381,7 @@ def head_to_head(
         of(
             SIZES,
             f"settled: add seeds from the first of --seeds, with looks after {', '.join(map(str, evidence.LOOKS))}, "
-            "until every comparison with GRPO is settled or --hours are spent.",
+            f"until every comparison with {REFERENCE.upper()} is settled or --hours are spent.",
         ),
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
@@ -390,7 +392,8 @@ def head_to_head(
         of(
             WHAT,
             "Train the methods of privileged contexts with the right, the wrong and another task's context. Clones "
-            "read contexts, nothing is searched, and --methods are settings, such as 'grpo learning_rate=0.0008'.",
+            "read contexts, nothing is searched, and --methods are settings, such as "
+            f"'{REFERENCE} learning_rate=0.0008'.",
             "--privileged",
         ),
     ] = False,
@@ -408,8 +411,8 @@ def head_to_head(
 ) -> None:
     """Train every method with the same token budget and the same search, and compare them on test tasks.
 
-    Prints the tables against tuned GRPO, and writes ENV.json with every record, and a page into ENV. The same command
-    continues after Ctrl-C with the missing runs.
+    Prints outcomes and verdicts, and writes ENV.json with every record, and a page into ENV. The same command continues
+    after Ctrl-C with the missing runs.
     """
     console = Console()
     if until not in (None, "settled"):

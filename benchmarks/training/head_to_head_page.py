@@ -12,12 +12,13 @@ import numpy as np
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
+from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled
 from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import REFERENCE, SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
@@ -25,7 +26,7 @@ MODES = (SAMPLED, GREEDY)
 _WIDE = 6
 _GREY = "#b4bac3"
 OUTCOMES = (
-    "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
+    "method", "seeds", "sampled %", "greedy %", "sampled - clone", f"sampled - {REFERENCE}", f"greedy - {REFERENCE}",
 )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def by_success(study: Trainings) -> dict[str, list[Record]]:
     finals = study.finals
     used = {record.seed for records in finals.values() for record in records}
     best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
-    clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
+    clones = [record for record in study.clones if record.seed in used]
     return {CLONE: clones, **{method: finals[method] for method in best}}
 
 
@@ -131,7 +132,7 @@ def page(study: Trainings) -> Page:
             "in percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one "
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
-        Table("verdicts against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
+        Table(f"verdicts against tuned {REFERENCE.upper()}", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
         Table("cost and dose", ("method", *COSTS), costs, COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
@@ -152,14 +153,14 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     images beside the folder.
     """
     known, written = [study for study in studies if study.methods], list[Path]()
+    informed = [study for study in known if study.config.learning.setup.clone_contexts]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in known:
-        name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
-        if study.config.learning.setup.clone_contexts:
-            parts[name] = informed.section(study), {}
-        else:
-            pictures = {} if study.config.factors else {picture: draw_curves(study)}
-            parts[name] = section(study, f"../images/{picture}", whole=False), pictures
+        picture = f"head_to_head_{study.config.name}.png"
+        pictures = {} if study in informed or study.config.factors else {picture: draw_curves(study)}
+        # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
+        text = section(study, f"../images/{picture}", whole=study in informed[:1])
+        parts[study.config.name] = text, pictures
     if faults := [study for study in known if evidence.most_faults(study)]:
         parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
     lengths = [study for study in known if evidence.length_of(study)]
@@ -181,24 +182,27 @@ def _page_of(pages: Path, name: str) -> Path:
 
 
 def _joined(study: Trainings) -> Table:
-    """Return outcomes and verdicts as one table; sampled success minus GRPO's is the verdicts' "end - grpo"."""
-    twice = OUTCOMES.index("sampled - grpo")
+    """Return outcomes and verdicts as one table; sampled success minus the reference's is among the verdicts."""
+    twice = OUTCOMES.index(f"sampled - {REFERENCE}")
     found = {row[0]: row[2:] for row in evidence.rows(study)}
     missing = [NONE] * (len(evidence.HEADS) - 2)
     rows = [[*row[:twice], *row[twice + 1 :], *found.get(row[0], missing)] for row in outcomes(study)]
     return Table("", (*OUTCOMES[:twice], *OUTCOMES[twice + 1 :], *evidence.HEADS[2:]), rows)
 
 
-def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
+def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
     if study.config.factors:
         return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, shown.tables[-1].caption)}"
-    tables = shown.tables if whole else [_joined(study)]
+    tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
-    parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
+    if shown.figures:
+        parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
-    return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"
+    if whole and shown.reported:
+        parts.append(checklist(shown.reported))
+    return "\n\n".join(parts) + "\n"
 
 
 def _conditions(study: Trainings) -> str:

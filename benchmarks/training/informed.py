@@ -1,7 +1,7 @@
 """`head-to-head --privileged`: what the methods of privileged contexts gain over their wrong twins.
 
 The clones have learned to use a context before their prompts. Every method is trained with the right context, its wrong
-twin and the context of another task, all else equal; `section` compares them.
+twin and the context of another task, all else equal; `page` compares them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from baselines.runs.stack import CLONE
 from benchmarks.console import NONE
-from benchmarks.report.markdown import filled
-from benchmarks.report.page import Page, Table, written_tables
+from benchmarks.options import REFERENCE
+from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, holm, paired_t, points
 from benchmarks.training import evidence
-from benchmarks.training.records import FINAL, Record, Setting, Trainings
+from benchmarks.training.records import Record, Setting, Trainings
 
 #: What clones learn to read, in multiples of the expert's steps.
 CONTEXTS = {"expert": 0.25, "sibling": 1.0}
 CONTROLS = ("right", "wrong", "task")
 METHODS = ("rlsd", "rlcsd", "sdpo")
-#: Settings that an earlier head to head chose; the methods of contexts have GRPO's rate. Those that teach where
-#: all lost keep such groups, the others have them replaced, as tuned GRPO does.
+#: Settings that an earlier head to head chose; the methods of contexts have the reference's rate. Those that teach
+#: where all lost keep such groups, the others have them replaced, as the tuned reference does.
 _RATE, _REPLACED = "learning_rate=0.0008", "rollout.resample_rounds=10"
-GRPO = f"grpo {_RATE} {_REPLACED}"
-REFERENCES = (GRPO, "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}")
+REFERENCES = (
+    f"{REFERENCE} {_RATE} {_REPLACED}", "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}",
+)  # fmt: skip
 
 
 def named(method: str, context: str, control: str) -> str:
@@ -58,11 +58,9 @@ _CAPTION = (
 )
 
 
-def runs(study: Trainings, recipe: str) -> list[Record]:
-    """Return the final runs of a recipe by seed; a study trains each recipe with one setting."""
-    finals = (record for record in study.records if record.stage == FINAL)
-    found = [record for record in finals if record.setting and record.setting.recipe == recipe]
-    return sorted(found, key=lambda record: record.seed)
+def by_recipe(study: Trainings) -> dict[str, list[Record]]:
+    """Return the final runs by recipe and seed; a study trains each recipe with one setting."""
+    return {setting.partition(" ")[0]: runs for setting, runs in study.finals.items()}
 
 
 def difference(study: Trainings, one: str, other: str, measure: str = "area") -> tuple[Interval, float] | None:
@@ -70,8 +68,9 @@ def difference(study: Trainings, one: str, other: str, measure: str = "area") ->
 
     `measure` "end" compares success on the test tasks instead.
     """
-    both = evidence.paired(runs(study, one), runs(study, other), evidence.measures(study)[measure])
-    return paired_t(both) if len(both) > 1 else None
+    first, second = (by_recipe(study).get(recipe, []) for recipe in (one, other))
+    both = evidence.paired(first, second, evidence.measures(study)[measure])
+    return paired_t(both) if one != other and len(both) > 1 else None
 
 
 def verdicts(study: Trainings) -> dict[tuple[str, str], str]:
@@ -80,7 +79,7 @@ def verdicts(study: Trainings) -> dict[tuple[str, str], str]:
     tests = {pair: test for pair, test in found.items() if test is not None}
     adjusted = holm([test[1] for test in tests.values()])
     return {
-        pair: evidence.verdict(p, len(runs(study, named(*pair, "right"))))
+        pair: evidence.verdict(p, len(by_recipe(study)[named(*pair, "right")]))
         for pair, p in zip(tests, adjusted, strict=True)
     }
 
@@ -88,11 +87,6 @@ def verdicts(study: Trainings) -> dict[tuple[str, str], str]:
 def _percent(values: Iterable[float]) -> str:
     known = list(values)
     return f"{100 * float(np.mean(known)):.1f}" if known else NONE
-
-
-def _less(study: Trainings, one: str, other: str, measure: str = "area") -> str:
-    found = None if one == other else difference(study, one, other, measure)
-    return NONE if found is None else points(found[0])
 
 
 def _entropy(records: Iterable[Record]) -> str:
@@ -112,38 +106,29 @@ def _rates(study: Trainings) -> str:
 
 def page(study: Trainings) -> Page:
     """Return a row for each method and context, the course of entropy and episodes, and explanations of the columns."""
-    said, value, lines = verdicts(study), evidence.measures(study)["area"], []
+    runs, said, area, lines = by_recipe(study), verdicts(study), evidence.measures(study)["area"], []
     for method, context in [*((label.split(" ")[0], NONE) for label in REFERENCES), *PAIRS]:
-        twins = [] if context == NONE else [named(method, context, control) for control in CONTROLS]
-        recipe = twins[0] if twins else method
-        if not (records := runs(study, recipe)):
-            continue
-        line = [method, context, str(len(records)), _percent(map(value, records))]
-        line += [
-            _percent(map(evidence.end, records)),
-            _less(study, recipe, "grpo", "end"),
-            _less(study, recipe, "grpo"),
-        ]
-        if twins:
+        twins = [named(method, context, control) for control in CONTROLS] if context != NONE else [method, "", ""]
+        recipe, wrong, other = twins
+        if records := runs.get(recipe):
+            less = [
+                difference(study, recipe, *pair)
+                for pair in ((REFERENCE, "end"), (REFERENCE, "area"), (wrong, "area"), (other, "area"))
+            ]
             read = np.mean([record.teacher_replies / max(record.tokens, 1) for record in records])
-            line += [*(_less(study, recipe, other) for other in twins[1:]), said.get((method, context), NONE)]
-            line += [f"{read:.1f}", f"{_entropy(records)} (wrong: {_entropy(runs(study, twins[1]))})"]
-        else:
-            line += [*[NONE] * 4, _entropy(records)]
-        lines.append(line)
+            lines.append([
+                method, context, str(len(records)), _percent(map(area, records)), _percent(map(evidence.end, records)),
+                *(points(test and test[0]) for test in less), said.get((method, context), NONE),
+                f"{read:.1f}" if wrong else NONE,
+                _entropy(records) + (f" (wrong: {_entropy(runs.get(wrong, []))})" if wrong else ""),
+            ])  # fmt: skip
     heads = (
-        "method", "context", "seeds", "area", "at the end", "end - grpo", "area - grpo", "right - wrong",
-        "right - another task's", "verdict", "teacher", "entropy",
+        "method", "context", "seeds", "area", "at the end", f"end - {REFERENCE}", f"area - {REFERENCE}",
+        "right - wrong",        "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
     lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
-        f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. No search: {_rates(study)}; "
-        "groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"{_percent(map(evidence.end, study.clones))} % of the test tasks. No search: {_rates(study)}; "
+        f"groups without contrast are replaced for {REFERENCE.upper()}, RLSD and RLCSD."
     )
     return Page(study.config.name, lead, [Table("privileged contexts", heads, lines, _CAPTION)])
-
-
-def section(study: Trainings, caption: bool = True) -> str:
-    """Return the part of another page about one study."""
-    shown = page(study)
-    return f"{filled(shown.lead)}\n\n{written_tables(shown.tables, caption)}\n"

@@ -39,6 +39,7 @@ from baselines.runs.stack import (
     validation_tasks,
 )
 from benchmarks.json_files import ResultsError, claimed, write_json
+from benchmarks.options import REFERENCE
 from benchmarks.processes import Progress
 from benchmarks.report.state_graph import Graph
 from benchmarks.study import Found, Study
@@ -175,7 +176,7 @@ def cloned_for(
     """
     played = row.played_by(model)
     sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
-    config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
+    config = make_config(row, methods=[REFERENCE], seeds=every, model=model, history=None, sizes=sizes)
     if contexts is not None:
         config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
     if short:

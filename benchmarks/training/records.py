@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,14 +28,13 @@ from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
 from benchmarks.console import arguments
 from benchmarks.json_files import ResultsError
+from benchmarks.options import REFERENCE
 from benchmarks.study import Found
 from wrappers.credit.method import methods
 
 VERSION = 1
 Search = Literal["space", "rates"]
 SEARCH, FINAL = "search", "final"
-#: What all others are compared with.
-REFERENCE = "grpo"
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
 #: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
@@ -111,7 +111,7 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     """Draw distinct settings of a method so that every value of an option occurs as often as any other, or once more.
 
     This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
-    random order, all of them before one of them again.
+    random order, all of them before one of them again. As many settings as there are: each of them.
 
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
@@ -119,6 +119,11 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     space, size = space_of(method, rate, search), size_of(method, search)
     if count > size:
         raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
+    if count == size:
+        every = [
+            _setting(method, dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())
+        ]
+        return sorted(every, key=lambda setting: (setting.training["learning_rate"], setting.label))
     generator = np.random.default_rng([seed, *method.encode()])
     for _ in range(_DRAWS):
         columns = {name: _column(values, count, generator) for name, values in space.items()}
@@ -248,6 +253,10 @@ class Trainings(Found):
     @property
     def methods(self) -> list[str]:
         return list(self.finals)
+
+    @property
+    def clones(self) -> list[Record]:
+        return self.of(CLONE, CLONE)
 
     def by_factor(self) -> dict[str, Trainings]:
         """Return a study for each factor, "" nothing was changed, in the order of the records."""

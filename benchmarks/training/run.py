@@ -111,9 +111,6 @@ def _play(
 
 def learned(job: Path) -> tuple[Config, HuggingFacePolicy]:
     """Return the configuration of a job folder and its policy, which plays at the temperature of its training."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
     config = learned_config(job)
     return config, learned_policy(job / "model", config.model).with_settings(temperature=config.temperature)
 

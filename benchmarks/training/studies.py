@@ -10,7 +10,7 @@ Runs are those of the head to head, without a search, from the same clones. A fo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files, options
 from benchmarks.console import NONE
-from benchmarks.options import WHERE, of
+from benchmarks.options import REFERENCE, WHERE, of
 from benchmarks.report.markdown import filled
 from benchmarks.report.page import Figure, Page, Table, put
 from benchmarks.report.panels import Panel, draw
@@ -124,7 +124,7 @@ def only(trainings: Trainings, plan: Plan) -> Trainings:
 
 def by_arm(study: PaperStudy, trainings: Trainings) -> list[tuple[Arm, list[Record]]]:
     """Return the clones, whose arm has no setting, and the runs of each arm that was trained."""
-    found = [(Arm("", CLONE, ""), trainings.of(CLONE, CLONE))]
+    found = [(Arm("", CLONE, ""), trainings.clones)]
     found += [(arm, trainings.of(arm.setting, FINAL)) for arm in study.arms]
     return [(arm, runs) for arm, runs in found if runs]
 
@@ -132,7 +132,7 @@ def by_arm(study: PaperStudy, trainings: Trainings) -> list[tuple[Arm, list[Reco
 def table(study: PaperStudy, trainings: Trainings) -> Table:
     """Return the table of what a study trained."""
     shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
-    lines, clones = [], trainings.of(CLONE, CLONE)
+    lines, clones = [], trainings.clones
     for arm, runs in by_arm(study, trainings):
         line = [arm.line, arm.along or NONE, str(len(runs)), *(percent(success(runs, mode)) for mode in MODES)]
         for others in (clones if arm.setting else [], trainings.of(arm.base, FINAL) if arm.base else []):
@@ -181,68 +181,46 @@ def figure(study: PaperStudy, found: Found, picture: str) -> str:
     return f"![{study.question}]({picture})\n\n{filled(f'Measured on {found.trained[0].machine.hardware}.')}\n"
 
 
-#: Episodes per iteration of every trained run.
-_EPISODES = 128
-_GROUP_SIZE = 8
+def _arms(methods: Sequence[str], settings: Mapping[str, str]) -> tuple[Arm, ...]:
+    """Return a line for each method: by place on it what follows the method's name, "" in the base of the others."""
+    return tuple(
+        Arm(method + words, method.partition(" ")[0], along, method if words else "")
+        for method in methods
+        for along, words in settings.items()
+    )
 
 
-def _sized(method: str) -> Iterator[Arm]:
-    for size in (2, _GROUP_SIZE, 16):
-        same = size == _GROUP_SIZE
-        setting = method if same else f"{method} groups={_EPISODES // size} group_size={size}"
-        yield Arm(setting, method, str(size), "" if same else method)
-
-
-def _budgeted(method: str) -> Iterator[Arm]:
-    yield Arm(f"{method} token_budget=25000", method, "25,000", method)
-    yield Arm(f"{method} token_budget=50000", method, "50,000", method)
-    yield Arm(method, method, "100,000")
-
-
-def _unscaled(method: str) -> Iterator[Arm]:
-    yield Arm(method, method, "group")
-    yield Arm(f"{method}:std=none", method, "none", method)
-
-
-#: Every arm has the correction, so that they differ in the age of their episodes alone.
-_CORRECTED = "loss.old_logprobs=recompute loss.tis=2"
-
-
-def _aged(method: str) -> Iterator[Arm]:
-    fresh = f"{method} {_CORRECTED}"
-    yield Arm(fresh, method, "0")
-    for age in (1, 2, 4):
-        yield Arm(f"{fresh} rollout.staleness={age}", method, str(age), fresh)
-
-
+_BOTH = (REFERENCE, "graphgpo")
+#: Every arm of the staleness has the correction, so that they differ in the age of their episodes alone.
+_CORRECTED = [f"{method} loss.old_logprobs=recompute loss.tis=2" for method in _BOTH]
 _SIZES = {"eval_tasks": 256}
 STUDIES: dict[str, PaperStudy] = {
     study.name: study
     for study in (
         PaperStudy(
             "rollout-budget", "What do more rollouts per task, or per run, gain?",
-            (*_budgeted("grpo"), *_budgeted("graphgpo")), "reply tokens of a run", sizes=_SIZES,
+            _arms(_BOTH, {"25,000": " token_budget=25000", "50,000": " token_budget=50000", "100,000": ""}),
+            "reply tokens of a run", sizes=_SIZES,
         ),
         PaperStudy(
             "group-size", "Which group size is best for a fixed number of episodes?",
-            (*_sized("grpo"), *_sized("graphgpo")), "episodes of a group", sizes=_SIZES,
+            # 128 episodes an iteration.
+            _arms(_BOTH, {"2": " groups=64 group_size=2", "8": "", "16": " groups=8 group_size=16"}),
+            "episodes of a group", sizes=_SIZES,
         ),
         PaperStudy(
             "distance", "Should a state's value come from its nearest success or the mean of all successes?",
-            (
-                Arm("rewardflow", "rewardflow", "nearest"),
-                Arm("rewardflow:aggregate=mean", "rewardflow", "mean", "rewardflow"),
-            ),
-            "distance", sizes=_SIZES,
+            _arms(["rewardflow"], {"nearest": "", "mean": ":aggregate=mean"}), "distance", sizes=_SIZES,
         ),
         PaperStudy(
             "normalisation", "Should advantages be divided by a standard deviation?",
-            (*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), "divided by the deviation of",
-            sizes=_SIZES,
+            _arms([REFERENCE, "gigpo", "graphgpo"], {"group": "", "none": ":std=none"}),
+            "divided by the deviation of", sizes=_SIZES,
         ),
         PaperStudy(
             "staleness", "What does training lose with episodes of older weights?",
-            (*_aged("grpo"), *_aged("graphgpo")), "updates behind", "corridor", 3_000,
+            _arms(_CORRECTED, {"0": "", **{age: f" rollout.staleness={age}" for age in "124"}}),
+            "updates behind", "corridor", 3_000,
         ),
     )
 }  # fmt: skip

@@ -42,7 +42,7 @@ from benchmarks.training.run import STAGES, reporting
 from policies.engines.engine import EngineError
 
 #: Panels of the help besides those that all training commands have.
-_LEARNING, _MEMORY, _WARM, _EVALUATION, _TRACKING = "Learning", "Memory", "Warm start", "Evaluation", "Tracking"
+_LEARNING, _MEMORY, _WARM, _TRACKING = "Learning", "Memory", "Warm start", "Tracking"
 #: Seconds between two pages of a run that goes on.
 _REFRESH = 20.0
 #: Panels of the picture: title, and the columns drawn there with their colours and scale.
@@ -97,7 +97,7 @@ def train(
             "Credit method: a recipe, options after a colon each, or my_module:credit.",
             autocompletion=options.method_names,
         ),
-    ] = "grpo",
+    ] = options.REFERENCE,
     paper: Annotated[bool, of(WHAT, "Use the settings that the method's paper prints.", "--paper")] = False,
     script: Annotated[bool, of(WHAT, "Use the authors' run script where it differs.", "--script")] = False,
     seed: Annotated[int, of(WHAT, "Seed of all random numbers.", min=0)] = 0,
@@ -106,10 +106,10 @@ def train(
     transcript: options.Transcript = False,
     truncate: Annotated[str | None, of(SIZES, "Prompts that do not fit: raise, left (cut) or end-episode.")] = None,
     iterations: Annotated[
-        int | None, of(_LEARNING, "Iterations; a larger number extends a run.", "--iterations", "--steps", min=1)
+        int | None, of(SIZES, "Iterations; a larger number extends a run.", "--iterations", "--steps", min=1)
     ] = None,
-    groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
-    group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
+    groups: options.Groups = None,
+    group_size: options.GroupSize = None,
     learning_rate: Annotated[float | None, of(_LEARNING, "AdamW's. Default: the environment's.", min=0)] = None,
     precision: Annotated[str | None, of(_LEARNING, "Precision of computing, bf16 or fp32; weights are fp32.")] = None,
     lora: Annotated[int | None, of(_LEARNING, "Rank of the adapter; 0: none. Default: the paper's.", min=0)] = None,
@@ -139,9 +139,9 @@ def train(
     start: Annotated[
         Path | None, of(_WARM, "Start from the policy of an earlier run: its folder, or one of its models.", "--from")
     ] = None,
-    validation_tasks: Annotated[int | None, of(_EVALUATION, "Validation tasks.", min=2)] = None,
-    validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between validations.", min=1)] = None,
-    test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks for the final policy, played greedily.", min=0)] = 0,
+    validation_tasks: options.ValidationTasks = None,
+    validation_every: options.ValidationEvery = None,
+    test_tasks: Annotated[int, of(SIZES, "Held-out tasks for the final policy, played greedily.", min=0)] = 0,
     tracker: Annotated[
         str, of(_TRACKING, "tensorboard, wandb, trackio, several with commas, or none.")
     ] = "tensorboard",

@@ -13,6 +13,7 @@ import numpy as np
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.json_files import ResultsError
+from benchmarks.options import METHODS
 from wrappers.credit.fill_silent import fill_silent
 from wrappers.credit.frontier import PRESETS as FRONTIER_PRESETS
 from wrappers.credit.frontier import frontier, frontier_values
@@ -26,15 +27,15 @@ from wrappers.credit.rloo import rloo
 #: Parts of credits that are no method's own.
 REFERENCE, BRANCHES, COMBINED = "reference", "branches", "combined"
 #: What differences are taken to: the step part of the method that needs no graph.
-BASELINE = "gigpo step"
+BASELINE = f"{METHODS[1]} step"
 #: Credits that are made while a player is measured.
 VINE, ORACLE, RANDOM, SOLVER = "vine", "oracle", "random", "turn_credit total, solver"
 #: The name under which the chosen combination is measured.
 CHOSEN = "frontier"
 #: Methods of the league that come from this project, not from a paper.
 OWN = ("attribution", "graphgpo_filled")
-#: Credits from before 2026 that are shown with the recent ones.
-_BESIDE = ("grpo", BASELINE, "rewardflow step", "graphgpo step")
+#: Credits that are shown beside others: of the default benchmark's methods the step part, where there is one.
+BESIDE = (METHODS[0], *(f"{name} step" for name in METHODS[1:]))
 #: Share of a credit that fills in for another, or that only breaks its ties.
 _SHARE = 0.1
 
@@ -100,11 +101,11 @@ _VARIANTS = {
 SETS: Mapping[str, tuple[Credit, ...]] = {
     "methods": LEAGUE,
     "published": tuple(credit for credit in LEAGUE if not credit.recent),
-    "2026": tuple(credit for credit in LEAGUE if credit.recent or credit.name in _BESIDE),
+    "2026": tuple(credit for credit in LEAGUE if credit.recent or credit.name in BESIDE),
     "all": LEAGUE,
     "combinations": (*LEAGUE, *COMBINATIONS),
     **{
-        name: (*(credit for credit in LEAGUE if credit.name in _BESIDE), *variants)
+        name: (*(credit for credit in LEAGUE if credit.name in BESIDE), *variants)
         for name, variants in _VARIANTS.items()
     },
 }

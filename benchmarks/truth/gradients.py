@@ -26,7 +26,7 @@ from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import CONFIDENCE, Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.credits import CHOSEN, RANDOM, REFERENCE, SETS, credits_called
+from benchmarks.truth.credits import BESIDE, CHOSEN, RANDOM, REFERENCE, SETS, credits_called
 from benchmarks.truth.measures import DIGITS, decimals, number
 from benchmarks.truth.processes import PROCESSES, Process
 from wrappers.credit.group import number_pairs, split_groups
@@ -47,7 +47,7 @@ MEASURES = {
 CONTINUATIONS = (16, 64, 256, 1024)
 #: Size of groups in tables of all credits, and credits that are shown at every size.
 _SIZE = 8
-_SHOWN = ("grpo", "gigpo step", "rewardflow step", "graphgpo step", "bellman step", CHOSEN, DISTANCE)
+_SHOWN = (*BESIDE, "bellman step", CHOSEN, DISTANCE)
 
 
 @dataclass(frozen=True)

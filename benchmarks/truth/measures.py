@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from benchmarks.console import NONE
 from benchmarks.statistics import Interval, interval_of
-from wrappers.credit.group import centred_ranks, number_pairs, split_groups
+from wrappers.credit.group import centred_ranks, number_pairs, ranges, split_groups
 
 #: Name of each measure, in the order of `measures`, with its head in tables and what it is.
 EXPLAINED = {
@@ -73,9 +73,7 @@ class Comparisons:
     @cached_property
     def comparable(self) -> Bools:
         """Bool (K,): the row's set is comparable."""
-        low, high = np.full(self.n_sets, np.inf), np.full(self.n_sets, -np.inf)
-        np.minimum.at(low, self.sets, self.truth)
-        np.maximum.at(high, self.sets, self.truth)
+        low, high = ranges(self.truth, self.sets, self.n_sets)
         return (low < high)[self.sets]
 
     @cached_property

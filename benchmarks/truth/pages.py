@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.console import NONE
+from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Table, ruled
 from benchmarks.report.panels import Panel, draw
@@ -198,7 +199,7 @@ def is_main(score: Score) -> bool:
 
     Methods whose only signal is the episode rank the steps of a state alike, so that one of them represents all.
     """
-    return score.credit in ("grpo", f"{score.method} step") or (score.part == FITTED and score.credit == score.method)
+    return score.credit in (REFERENCE, f"{score.method} step", *[score.method] * (score.part == FITTED))
 
 
 def heat_map(found: League) -> Any:

@@ -12,7 +12,6 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,11 +21,12 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
 from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
-from baselines.recipes.rows import scorer_config
+from baselines.recipes.rows import recipe, scorer_config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from baselines.scorers.scorer import ScorerConfig
 from benchmarks.console import NONE, option
 from benchmarks.json_files import ResultsError, check_known
+from benchmarks.options import REFERENCE
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
 from benchmarks.statistics import Interval, bootstrap_weights
@@ -180,7 +180,7 @@ class HeldOut:
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
         return intervals(self.sample.sums(credit), self.weights)
 
-    @cached_property
+    @property
     def truth(self) -> Floats:
         """Float64 (N,), what every step gained."""
         return self.sample.own.truth
@@ -215,16 +215,14 @@ class FixedPolicy:
             tasks=tasks(self.learned.setup.validation, sizes.levels), group_size=sizes.episodes,
             seed=_seed(self._seed, 0),
         )  # fmt: skip
-        truth = distance_gains(played, envs.found)
-        return HeldOut.of(played, truth, sizes.group_size, resamples, self._seed)
+        return HeldOut.of(played, distance_gains(played, envs.found), sizes.group_size, resamples, self._seed)
 
     def learner(self) -> Learner:
-        """Return what trains another copy of the policy by GRPO, with the settings of its benchmark."""
+        """Return what trains another copy of the policy by the reference, with the settings of its benchmark."""
         from baselines.learner import Learner
-        from baselines.recipes import recipe
 
-        grpo = recipe("grpo")
-        return Learner(learned(self._job)[1], grpo, trainer_config(self.learned, self._seed, grpo))
+        method = recipe(REFERENCE)
+        return Learner(learned(self._job)[1], method, trainer_config(self.learned, self._seed, method))
 
 
 def _seed(*numbers: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.credit.group import TOLERANCE
+from wrappers.credit.group import TOLERANCE, ranges
 from wrappers.credit.grpo import grpo
 from wrappers.credit.method import Method
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of
@@ -47,10 +47,8 @@ def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptio
 @options_of(dapo)
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
     """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`."""
-    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
-    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
-    np.minimum.at(low, table.trajectory_group, values)
-    np.maximum.at(high, table.trajectory_group, values)
+    values = table.trajectory_won.astype(np.float64) if options["contrast"] == "won" else table.episode_return
+    low, high = ranges(values, table.trajectory_group, table.n_groups)
     contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
     return contrast
 

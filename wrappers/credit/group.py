@@ -122,9 +122,7 @@ def standardise(
     times = 1.0 if member_weights is None else member_weights
     count = np.bincount(inside, weights=member_weights, minlength=n_groups)
     mean = np.bincount(inside, weights=times * sample, minlength=n_groups) / np.maximum(count, 1)
-    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
-    np.minimum.at(low, inside, sample)
-    np.maximum.at(high, inside, sample)
+    low, high = ranges(sample, inside, n_groups)
     noise = TOLERANCE * np.maximum(np.abs(low), np.abs(high))
     flat = high - low <= noise
     if singleton == "raw":
@@ -208,6 +206,14 @@ def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
     return mean
 
 
+def ranges(values: Floats, groups: Ints, n_groups: int) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest value of each group, float64 (n_groups,) each; inf and -inf without values."""
+    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+    np.minimum.at(low, groups, values)
+    np.maximum.at(high, groups, values)
+    return low, high
+
+
 def largest_of(values: Floats, groups: Ints, n_groups: int) -> Floats:
     """Return float64 (n_groups,): the largest value of each group, at least 0.
 
@@ -283,7 +289,7 @@ def refuse_mean(std: str) -> None:
     if std == "mean":
         raise ValueError(
             "std='mean' divides outcomes by the mean success of their group and is not for levels of steps: use "
-            "'group', 'batch' or 'none', or a method that compares only episodes, such as grpo"
+            "'group', 'batch' or 'none', or a method that compares only episodes"
         )
 
 
@@ -317,9 +323,7 @@ def component_advantages(
     total = np.zeros(len(table))
     for number, weight in enumerate(times.tolist()):
         sums: Floats = np.bincount(table.trajectory, earned[:, number], table.n_trajectories).astype(np.float64)
-        low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
-        np.minimum.at(low, table.trajectory_group, sums)
-        np.maximum.at(high, table.trajectory_group, sums)
+        low, high = ranges(sums, table.trajectory_group, table.n_groups)
         tells = high - low > least * np.abs(sums).max(initial=0.0)
         if len(sums) and not tells.any():
             warnings.warn(

@@ -50,8 +50,8 @@ class Credit:
     def name(self) -> str:
         """Unique name in a study.
 
-        >>> Credit("gigpo", "step", "authors", len).name
-        'gigpo step, authors'
+        >>> Credit("mine", "step", "authors", len).name
+        'mine step, authors'
         """
         words = f"{self.method} {self.part}" if self.part in (STEP, TOTAL) else self.method
         return f"{words}, {self.variant}" if self.variant else words

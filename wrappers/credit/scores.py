@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.group import ranges
 from wrappers.credit.options import LARGEST, numbers_of
 from wrappers.credit.token_gae import checked_flags
 
@@ -111,9 +112,7 @@ def min_max(values: Floats, groups: Ints, n_groups: int, eps: float) -> tuple[Fl
     Returns float64 (N,), 0 where unknown; float64 (n_groups,), max - min; bool (N,), known.
     """
     known = ~np.isnan(values)
-    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
-    np.minimum.at(low, groups[known], values[known])
-    np.maximum.at(high, groups[known], values[known])
+    low, high = ranges(values[known], groups[known], n_groups)
     some = low <= high
     least, width = np.where(some, low, 0.0), np.zeros(n_groups)
     width[some] = high[some] - low[some]

@@ -294,6 +294,8 @@ def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
 
 
 def test_settings_are_drawn_from_the_space() -> None:
+    # The whole space: three rates, two clip ranges, with and without dynamic sampling and standard deviation.
+    assert len({setting.label for setting in draw("grpo", 24, 1.0, 0)}) == 3 * 2 * 2 * 2
     # Two clip ranges in four settings: each twice; three rates: one of them a second time.
     settings = draw("grpo", 4, 1.0, 3)
     assert sorted(setting.training["loss.clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
@@ -308,9 +310,10 @@ def test_settings_are_drawn_from_the_space() -> None:
     assert Run("search", "gigpo", 100, shared).name != Run("search", "gigpo:gamma=0.9", 100, shared).name
 
 
-def test_more_settings_than_there_are_is_refused(tmp_path):
+def test_more_settings_than_there_are_cannot_be_drawn_and_a_study_takes_those_that_there_are():
     refuses(ValueError, "there are only 3", draw, "rloo", 4, 1.0, 0)
-    assert "--settings" in run("--quick", "--settings", 50, "--out", tmp_path, status=2)
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "rloo"], [0], settings=50)
+    assert [len(plan.settings(method)) for method in plan.methods] == [24, 3]
 
 
 def test_the_pages_hold_what_their_records_say():

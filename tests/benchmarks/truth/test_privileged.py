@@ -15,6 +15,8 @@ from benchmarks.report.markdown import replaced
 from benchmarks.run import STUDIES
 from benchmarks.study import Study
 from benchmarks.training import informed
+from benchmarks.training.head_to_head_page import section as section_of
+from benchmarks.training.head_to_head_page import write_between_marks
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.privileged import STUDY, configure, section
@@ -72,7 +74,7 @@ def test_the_pages_have_what_the_records_say() -> None:
     assert [each.config.name for each in ranks] == RANKED
     sections = {"privileged-ranks": section(ranks)}
     for place, trained in enumerate(load_folders(RESULTS / "privileged")):
-        sections[trained.config.name] = informed.section(trained, caption=not place)  # said once
+        sections[trained.config.name] = section_of(trained, whole=not place)  # said once
     shown = set()
     for page in (RESULTS / "horizon.md", RESULTS / "head-to-head-tables.md"):
         right = page.read_text(encoding="utf-8")
@@ -84,6 +86,15 @@ def test_the_pages_have_what_the_records_say() -> None:
             page.write_text(right, encoding="utf-8")
         assert page.read_text(encoding="utf-8") == right
     assert shown == {*sections}
+
+
+def test_the_command_writes_the_captions_of_several_studies_once(tmp_path: Path) -> None:
+    pages = [tmp_path / "results" / name for name in ("horizon.md", "head-to-head-tables.md")]
+    pages[0].parent.mkdir()
+    for page in pages:
+        page.write_bytes((RESULTS / page.name).read_bytes())
+    write_between_marks(load_folders(RESULTS / "privileged"), tmp_path / "results")
+    assert [page.read_bytes() for page in pages] == [(RESULTS / page.name).read_bytes() for page in pages]
 
 
 def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
@@ -104,4 +115,4 @@ def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
     assert informed.verdicts(dataclasses.replace(study, records=records[:3] + records[4:7])) == {
         ("sdpo", "expert"): "open"
     }
-    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | - | +35.0 [" in informed.section(study)
+    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | - | +35.0 [" in section_of(study)
