@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from policies.decode.sampler import pick
-from policies.scoring import score_replies
+from policies.scoring import head, score_replies
 from policies.scoring import tokens as scoring_tokens
 from policies.scoring.head import changes_logits, hidden_at, logits_at, restrict, takes_positions, token_logprobs
 from policies.scoring.tokens import score_with_divergence
@@ -157,6 +157,18 @@ def test_a_head_in_pieces_scores_as_a_whole_one(model, monkeypatch, restricted):
         none = score_replies(model, PROMPTS, REPLIES, entropy=None, **given)
         assert torch.equal(none.entropy, torch.zeros_like(whole.entropy))
         torch.testing.assert_close(none.logprobs, whole.logprobs, atol=1e-5, rtol=0)
+
+
+def test_weights_are_looked_at_for_nan_once_while_nothing_is_written(model, monkeypatch):
+    summed, plain, fresh = [], head._sums, another(model)
+    monkeypatch.setattr(head, "_sums", lambda values: (summed.append(len(values)), plain(values))[1])
+    for _ in range(3):
+        head.check_finite(fresh, "the policy's")
+    assert len(summed) == 1
+    with torch.no_grad():
+        next(fresh.parameters()).mul_(2)
+    head.check_finite(fresh, "the policy's")
+    assert len(summed) == 2
 
 
 QWEN = 151_936
