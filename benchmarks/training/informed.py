@@ -124,7 +124,7 @@ def page(study: Trainings) -> Page:
             ])  # fmt: skip
     heads = (
         "method", "context", "seeds", "area", "at the end", f"end - {REFERENCE}", f"area - {REFERENCE}",
-        "right - wrong",        "right - another task's", "verdict", "teacher", "entropy",
+        "right - wrong", "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
     lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
