@@ -288,7 +288,7 @@ class Planner:
         dtype, precision = self._stored if rank else torch.float32, self._precision(settings)
         episodes, row = training.groups * training.group_size, one.longest + one.reply
         tokens = self._pass(training.memory, self._rows(settings), row)
-        found = self._sized(dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
+        found = self._sized(dtype, rank, precision, recompute, *filled(tokens, row), one.reply)
         text, size = self._config.get_text_config(), 2 if precision or dtype.itemsize == 2 else 4
         kept = {
             "weights": found.weights, "optimiser": 8 * found.trained,
@@ -333,7 +333,7 @@ class Planner:
             read = self._pass(memory, given.get("batch_size", Updates.batch_size), row)
             alike = (dtype, rank) if clones_adapter(settings.config) else (torch.float32, 0)
             again = self._gpu and can_recompute(self._model)
-            cloned = self._sized(*alike, precision, again, max(read // row, 1), row, one.reply)
+            cloned = self._sized(*alike, precision, again, *filled(read, row), one.reply)
             stages["cloning"] = {
                 "weights": cloned.weights, "gradients": 4 * cloned.trained, "optimiser": 8 * cloned.trained,
                 f"activations of {read:,} tokens": cloned.activations, "Python": kept["Python"],
@@ -449,6 +449,16 @@ class Planner:
             "update": episodes * update / peak,
         }
         return found | {"total": sum(found.values())}
+
+
+def filled(tokens: int, row: int) -> tuple[int, int]:
+    """Return rows and tokens of each in a pass of so many tokens: a packed pass is filled up by shorter rows.
+
+    >>> filled(768, 176), filled(100, 176)
+    ((4, 192), (1, 176))
+    """
+    rows = max(tokens // row, 1)
+    return rows, max(tokens // rows, row)
 
 
 def resident() -> int:

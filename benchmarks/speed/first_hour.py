@@ -27,7 +27,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.records.metrics import Row
 from baselines.runs.data_source import open_data
-from baselines.runs.plan import GIB, Device, Planner
+from baselines.runs.plan import GIB, Device, Planner, filled
 from baselines.runs.run import carry_out
 from baselines.runs.settings import RunSettings, run_settings
 from baselines.runs.stack import check_model, new_policy
@@ -204,8 +204,8 @@ class _Learning:
         policy = new_policy(settings.config, 0, frozen=bool(settings.config.lora))
         if settings.config.lora:
             policy = add_lora(policy, LoraSettings(settings.config.lora, 2.0 * settings.config.lora), seed=0)
-        row, reply = planner.played.longest + planner.played.reply, planner.played.reply
-        rows, recompute = max(int(plan.tokens["pass"]) // row, 1), plan.device.gpu
+        reply, recompute = planner.played.reply, plan.device.gpu
+        rows, row = filled(int(plan.tokens["pass"]), planner.played.longest + reply)
         packed = Limits.of(policy, settings.training.memory).packed
         measured = gpus.pass_memory(policy, rows, row, reply, packed=packed, recompute=recompute)
         part.figures = {"rows": float(rows), "tokens of a row": float(row), "planned [MB]": planned / 1e6,
