@@ -261,6 +261,7 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
     episodes.write_text(json.dumps({"messages": chat}) + "\n" + json.dumps({"prompt": "2", "reply": "east"}) + "\n")
     asked = [*TINY, "--clone", str(episodes), "--tracker", "tensorboard,wandb", "--out", str(out), "--set",
              "schedule.shape=linear", "--learning-rate", "0.002"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["-", "train", "--clone", str(episodes), "--push", "me/corridor"])
     result = run(*asked, "--iterations", "2", "--test-tasks", "2", "--push", "me/corridor")
     for text in ("plan for processor", "memory, update", "time of an iteration", "pushed: https://hub"):
         assert text in result.output
@@ -279,9 +280,9 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
         "| validation, greedy |",
         "| test, greedy |",
         "| learning_rate | 0.002 |",
-        "stepcredit",
     ):
         assert text in card
+    assert "\n## Command\n\n```sh\nstepcredit train --clone .../shown.jsonl --push me/corridor\n```\n" in card
     assert str(tmp_path) not in card
     (_, files) = Hub.calls
     assert {"README.md", "model.safetensors", "tokenizer.json"} <= set(files)
