@@ -211,8 +211,9 @@ def reported(study: Trainings) -> dict[str, str]:
 
 def length_of(study: Trainings) -> int:
     """Return the number of rooms of a study about length; 0: it is another study."""
-    options = study.config.learning.setup.options
-    return int(options["length"]) if options.keys() == {"length"} and study.config.learning.model == TINY else 0
+    config, options = study.config, study.config.learning.setup.options
+    alone = options.keys() == {"length"} and config.learning.model == TINY and not config.factors
+    return int(options["length"]) if alone else 0
 
 
 def most_faults(study: Trainings) -> int:
@@ -262,7 +263,7 @@ def titled(tables: Sequence[Table], caption: str) -> str:
     return "\n\n".join([*parts, filled(caption)]) + "\n"
 
 
-def by_factor(study: Trainings) -> list[Table]:
+def by_factor(study: Trainings, caption: str = CAPTION) -> list[Table]:
     """Return the tables of a study of single factors: a row for each, with the success of its clones."""
     factors, skipped = study.by_factor(), study.config.search_seeds
     clone = {
@@ -272,7 +273,7 @@ def by_factor(study: Trainings) -> list[Table]:
     tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in factors.items()})
     turned = [list(zip(*[table.heads, *table.texts], strict=True)) for table in tables]
     seeds = min(len(each.of(REFERENCE, FINAL)) for each in factors.values())
-    words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {CAPTION}"
+    words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {caption}".strip()
     return [
         Table(table.title, ("factor", *heads[1:]), lines, words if table is tables[-1] else "")
         for table, (heads, *lines) in zip(tables, turned, strict=True)

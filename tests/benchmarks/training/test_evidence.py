@@ -147,6 +147,26 @@ def test_the_horizon_has_a_picture(tmp_path):
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
 
 
+def test_factors_are_compared_each_with_its_own_reference():
+    def at(factor, made):
+        return [dataclasses.replace(each, factor=factor) for each in made.records]
+
+    config = dataclasses.replace(PLAN.config, factors=True)
+    records = [*at("wrong=back", study(4)), *at("slip=0.1", study(4, gap=0))]
+    both = dataclasses.replace(study(4), config=config, records=records)
+    assert evidence.length_of(both) == 0  # not a point of the horizon
+    end, area = evidence.by_factor(both)
+    assert (list(end.heads), end.caption) == (["factor", "grpo", "oracle"], "")
+    back, slip = end.texts
+    # Clones win 16 of 128. GRPO wins (7 + 3 x 64) / 512; the oracle 96 or 97, and 64 or 65.
+    assert (back[:2], slip[:2]) == (["wrong=back (12.5)", "38.9"], ["slip=0.1 (12.5)", "38.9"])
+    assert back[2].startswith("75.4 (+36.5 [")
+    assert slip[2].startswith("50.4 (+11.5 [")
+    assert (back[2][-10:], slip[2][-5:]) == ("indicated)", "open)")
+    assert "settled" in area.texts[0][2]
+    assert area.caption.startswith("Behind a factor: success of its clones, percent. Seeds: 4. Sampled play.")
+
+
 def test_success_by_faults_counts_the_tasks_of_all_splits():
     row = settings_of("telecom")
     plan = plan_study(row, "tiny", ["grpo"], [0], settings=0, beside=["test_hard"], options={"faults": [1, 1]},
