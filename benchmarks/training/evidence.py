@@ -263,7 +263,7 @@ def titled(tables: Sequence[Table], caption: str) -> str:
     return "\n\n".join([*parts, filled(caption)]) + "\n"
 
 
-def by_factor(study: Trainings, caption: str = CAPTION) -> list[Table]:
+def by_factor(study: Trainings) -> list[Table]:
     """Return the tables of a study of single factors: a row for each, with the success of its clones."""
     factors, skipped = study.by_factor(), study.config.search_seeds
     clone = {
@@ -273,7 +273,7 @@ def by_factor(study: Trainings, caption: str = CAPTION) -> list[Table]:
     tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in factors.items()})
     turned = [list(zip(*[table.heads, *table.texts], strict=True)) for table in tables]
     seeds = min(len(each.of(REFERENCE, FINAL)) for each in factors.values())
-    words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {caption}".strip()
+    words = f"Behind a factor: success of its clones, percent. Seeds: {seeds}. {CAPTION}"
     return [
         Table(table.title, ("factor", *heads[1:]), lines, words if table is tables[-1] else "")
         for table, (heads, *lines) in zip(tables, turned, strict=True)

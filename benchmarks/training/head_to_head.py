@@ -148,19 +148,16 @@ class Plan:
 def run_one(plan: Plan, config: StudyConfig, name: str, folder: Path, progress: Progress) -> Record:
     """Do a run in this process, with one thread."""
     run, path = plan.runs[name], plan.study.path
-    learning = records.with_factor(config.learning, run.factor)
+    shared = records.with_factor(config.learning, run.factor)
     if run.stage == CLONE:
-        found = _clone(records.with_factor(config.learning, run.factor, cloning=True), run, folder, progress)
-        if run.factor:
-            policy = _policy(learning, run.within(folder), run.seed)
-            found.test.update(_played(learning, policy, CLONE, run.seed, learning.setup.test))
-        return found
+        cloned = records.with_factor(config.learning, run.factor, cloning=True)
+        return _clone(cloned, shared, run, folder, progress)
     _clear(plan, folder)
     setting = run.setting or plan.settings(run.method)[0]
     if run.stage == FINAL and config.settings:
         searched = [load(Record, path(folder, each)) for each in plan.searched(run.method, run.factor)]
         setting = records.choose(searched, config.judged_points)
-    return _train(dataclasses.replace(config, learning=learning), run, setting, folder, progress)
+    return _train(dataclasses.replace(config, learning=shared), run, setting, folder, progress)
 
 
 def _clear(plan: Plan, folder: Path) -> None:
@@ -170,14 +167,16 @@ def _clear(plan: Plan, folder: Path) -> None:
             shutil.rmtree(run.place(folder), ignore_errors=True)
 
 
-def _clone(config: Config, run: Run, folder: Path, progress: Progress) -> Record:
-    """Clone as the default benchmark does."""
+def _clone(config: Config, shared: Config, run: Run, folder: Path, progress: Progress) -> Record:
+    """Clone as the default benchmark does; `shared`: of the tests, as of the runs that begin with it."""
     folder, seed, part = run.within(folder), run.seed, learning.clone_of(run.seed)
     # Without this seed: its first seed's clone is also drawn for the report.
     learning.STUDY.do(dataclasses.replace(config, seeds=[-1, seed]), folder, part, progress, folder)
     played, policy = learning.STUDY.one(folder, part).scores, _policy(config, folder, seed)
     test, seconds = {each.mode: each.success for each in played}, played[0].seconds
-    beside = {split: _played(config, policy, CLONE, seed, split) for split in config.setup.beside}
+    if shared != config:
+        test = _played(shared, policy, CLONE, seed, shared.setup.test)
+    beside = {split: _played(shared, policy, CLONE, seed, split) for split in shared.setup.beside}
     return Record(CLONE, CLONE, seed, None, 0, 0, seconds, seconds, {}, [], test, beside, factor=run.factor)
 
 

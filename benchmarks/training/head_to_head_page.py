@@ -194,8 +194,9 @@ def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
     if study.config.factors:
-        factors = evidence.by_factor(study) if whole else evidence.by_factor(study, "")
-        return f"{filled(shown.lead)}\n\n{evidence.titled(factors, factors[-1].caption)}"
+        caption = shown.tables[-1].caption
+        words = caption if whole else caption.removesuffix(evidence.CAPTION)
+        return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, words)}"
     tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
     if shown.figures:
