@@ -6,17 +6,14 @@ import re
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.grade import grade_log, line_of, results_of_log
 from benchmarks.play.panel import choose_panel
 from benchmarks.play.results import load
 from benchmarks.play.transcripts import read_log
 from tests.agentgym.alfworld.support import episodes, files, task_id_of
+from tests.benchmarks.command import played as play
 from tests.benchmarks.command import run
-from tests.benchmarks.play.support import played as play
 from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
