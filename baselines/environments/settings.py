@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from agentgym.outside.text import tables_beside
 from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
 
 if TYPE_CHECKING:
@@ -37,8 +39,6 @@ SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
 LORA_RATE = 10.0
 #: Maximum number of parallel episodes.
 SIDE_BY_SIDE = 128
-#: A tiny policy that can copy names from the prompt into its commands; see `policies.tiny`.
-COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class Scripted:
     """
 
     tasks: int
-    optimal: tuple[float, float, float]
-    others: tuple[str, ...] | None = None
+    optimal: Sequence[float]
+    others: Sequence[str] | None = None
     outcome: Literal["return", "won"] = "return"
 
 
@@ -198,7 +198,8 @@ class EnvSettings:
         setup: environment, splits, prompt and policy.
         pretrained_setup: the same for a model from a folder; None: as `setup`.
         history: pairs in the tiny policy's prompt.
-        words: texts for the tiny policy's tokenizer, besides the texts and commands of some training tasks.
+        words: texts for the tiny policy's tokenizer, besides `said` and the texts and commands of some training tasks.
+        said: texts of the environment and its prompts, without names and numbers.
         pieces: strings that are one token, see `policies.tiny.tiny_tokenizer`; None: its default.
         kind_names: kinds of tasks and their column headings, as in papers.
         advisers: players that see only the observations, by name; they can be cloned in place of the
@@ -231,6 +232,7 @@ class EnvSettings:
     pretrained_setup: Setup | None = None
     history: int = 0
     words: Callable[[], Sequence[str]] = tuple
+    said: Sequence[str] = ()
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
     advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
@@ -239,7 +241,7 @@ class EnvSettings:
     tiles: Mapping[str, str] | None = None
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
-    made: tuple[str, ...] = ()
+    made: Sequence[str] = ()
     scripted: Scripted | None = None
     is_known: bool = True
     token_budget: int = 100_000
@@ -255,6 +257,44 @@ class EnvSettings:
             return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
         return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
+
+
+def read(module: str, **code: Any) -> EnvSettings:
+    """Return the settings in the TOML file beside a module and named like it.
+
+    In the file "none" is None, `quick` has changes of `QUICK`, `pretrained_setup` changes of `setup`; `tiny` and a
+    model's `training` have changes of what Sokoban has for the tiny and for pretrained models.
+
+    Args:
+        module: the module's `__file__`.
+        code: fields that are functions, or made by some.
+    """
+    row = _value(tables_beside(module, f"{Path(module).stem}.toml"))
+    tiny, setup = SOKOBAN_TINY.changed(**row.pop("tiny", {})), Setup(**row.pop("setup"))
+    if changes := row.pop("pretrained_setup", None):
+        row["pretrained_setup"] = replace(setup, **changes)
+    if scripted := row.pop("scripted", None):
+        row["scripted"] = Scripted(**scripted)
+    models = {name: _model(**given) for name, given in row.pop("models", {}).items()}
+    full, quick = Sizes.trained(tiny, **row.pop("full")), replace(QUICK, **row.pop("quick", {}))
+    return EnvSettings(
+        tiny=tiny, pretrained=SOKOBAN_PRETRAINED, full=full, quick=quick, setup=setup, models=models, **row, **code
+    )
+
+
+def _model(
+    training: Mapping[str, Any], full: Mapping[str, int], setup: Mapping[str, Any],
+    quick: Mapping[str, int] | None = None, **others: Any,
+) -> ModelSettings:  # fmt: skip
+    trained = SOKOBAN_PRETRAINED.changed(**training)
+    sizes = Sizes.trained(trained, **full), replace(QUICK, **quick or {})
+    return ModelSettings(trained, *sizes, Setup(**setup), **others)
+
+
+def _value(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _value(each) for name, each in found.items()}
+    return None if found == "none" else found
 
 
 def limit_of_steps(steps: int) -> dict[str, Any]:
