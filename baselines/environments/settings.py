@@ -35,6 +35,7 @@ SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
     memory={"microbatch_rows": 16},
 )
 
+Search = Literal["space", "rates", "rates-kl"]
 #: Learning rate of an adapter, relative to that of all weights.
 LORA_RATE = 10.0
 #: Maximum number of parallel episodes.
@@ -125,6 +126,7 @@ class ModelSettings:
         setup: environment, splits, prompt, policy and cloning.
         instructions: whether its prompt begins with the task's rules.
         token_budget: reply tokens of a run in the head-to-head comparison; one to three minutes for the tiny policy.
+        search: what the head-to-head comparison searches; None: as for the tiny policy.
     """
 
     training: TrainerConfig
@@ -134,6 +136,7 @@ class ModelSettings:
     history: int = 2
     instructions: bool = True
     token_budget: int = 100_000
+    search: Search | None = None
 
 
 @dataclass(frozen=True)
@@ -213,8 +216,8 @@ class EnvSettings:
         scripted: players that credit is measured on; None: credit is not measured.
         is_known: False for the default settings of an unknown environment.
         token_budget: reply tokens of the tiny policy's run in the head-to-head comparison.
-        search: what the head-to-head comparison searches: the whole "space" of a method, or learning "rates" and
-            dynamic sampling.
+        search: what the head-to-head comparison searches: the whole "space" of a method, learning "rates" and dynamic
+            sampling, or also whether there is a small KL penalty, "rates-kl".
         papers_play: tasks of the papers' runs, such as "the official games"; none of them is in this package.
         papers_options: for a term of the papers, such as "steps", a function from its value to keyword arguments.
         rows: recipes for this environment only.
@@ -245,7 +248,7 @@ class EnvSettings:
     scripted: Scripted | None = None
     is_known: bool = True
     token_budget: int = 100_000
-    search: Literal["space", "rates"] = "space"
+    search: Search = "space"
     papers_play: str = ""
     papers_options: Mapping[str, Callable[[Any], dict[str, Any]]] = field(default_factory=dict)
     rows: Sequence[OwnRow] = ()
