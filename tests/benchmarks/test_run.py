@@ -53,59 +53,6 @@ def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-OWN = """
-import gymnasium as gym
-from agentgym.core import TextEnv, TextSpace
-from agentgym.vector import TextVectorEnv
-
-class Doors(TextEnv[str]):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.observation_space, self.action_space = TextSpace(), TextSpace(samples=("left", "right"))
-
-    def begin(self, options):
-        self.place = 0
-
-    def act(self, command):
-        self.place += 1
-        return float(command == "left"), True, command in ("left", "right")
-
-    def observe(self):
-        return f"Door {self.place}."
-
-    def describe(self, valid):
-        return {"admissible_actions": ("left", "right"), "is_action_valid": valid, "state_key": str(self.place),
-                "task_id": "doors", "won": self.place == 1, "score": 0.0}
-
-    def get_state(self):
-        return self.place
-
-    def set_state(self, state):
-        self.place = state
-
-class DoorsVector(TextVectorEnv):
-    env_class = Doors
-
-class Plain(gym.Env):
-    observation_space = action_space = TextSpace()
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return "go", {}
-
-gym.register("Doors-v0", Doors, vector_entry_point=DoorsVector, max_episode_steps=2)
-gym.register("Plain-v0", Plain, max_episode_steps=2)
-"""
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    (tmp_path / "my_worlds.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    yield "my_worlds:{}-v0".format
-    sys.modules.pop("my_worlds", None)
-
-
 @cases(
     "words, env, said",
     ("", "Doors", "made with expert=True, must hold expert_action"),
@@ -114,14 +61,16 @@ def own(tmp_path, monkeypatch):
     ("study aliasing", "Doors", "compares state keys of the project's households"),
     ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
 )
-def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, own, tmp_path):
-    assert said in run(*words.split(), "--env", own(env), "--out", str(tmp_path / "run"), status=2)
+def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, tmp_path):
+    given = ("--env", f"tests.own_worlds:Mine/{env}-v0", "--out", tmp_path / "run")
+    assert said in run(*words.split(), *given, status=2)
 
 
-def test_players_search_and_methods_meet_in_an_environment_of_ones_own(own, tmp_path):
-    asked = ("--env", own("Doors"), "--tasks", "2", "--budgets", "5", "--out", str(tmp_path / "run"))
-    assert "2 drawn tasks of my_worlds:Doors-v0" in run("study", "search-players", *asked)
-    plan = plan_study(settings_of(own("Plain")), "tiny", ["grpo"], [0], quick=True, options={})
+def test_players_search_and_methods_meet_in_an_environment_of_ones_own(tmp_path):
+    doors, plain = (f"tests.own_worlds:Mine/{name}-v0" for name in ("Doors", "Plain"))
+    asked = ("--env", doors, "--tasks", 2, "--budgets", 5, "--out", tmp_path / "run")
+    assert f"2 drawn tasks of {doors}" in run("study", "search-players", *asked)
+    plan = plan_study(settings_of(plain), "tiny", ["grpo"], [0], quick=True, options={})
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 

@@ -1,8 +1,6 @@
 """Recipes and the training configuration: every name works, every wrong one is named."""
 
 import dataclasses
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,25 +97,15 @@ def test_wrong_options_and_functions_are_explained(text: str, words: str) -> Non
     refuses(ValueError, words, recipe, text)
 
 
-OWN = """
-import numpy as np
-from baselines.recipes import recipe
-def credit(table, *, scale=1.0, sign="plus"):
-    return scale * np.where(table.won, 1.0, -1.0)
-half = recipe("grpo").with_options(invalid_penalty=0.5)
-"""
-
-
-def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_credit.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    found = recipe("my_credit:credit:scale=.5:sign=minus")
-    assert (found.name, found.options) == ("my_credit:credit:scale=0.5:sign=minus", {"scale": 0.5, "sign": "minus"})
-    table = filled(trajectory=[0, 1], won=[True, False])
-    assert found(table).tolist() == [0.5, -0.5]
-    assert recipe("my_credit:half").options["invalid_penalty"] == 0.5
-    with pytest.raises(ValueError, match="unknown option 'scal'; known: 'scale', 'sign'; did you mean 'scale'"):
-        recipe("my_credit:credit:scal=.5")
+def test_a_function_of_ones_own_is_a_method() -> None:
+    found = recipe("tests.own_worlds:credit:scale=.5:sign=minus")
+    assert found.name == "tests.own_worlds:credit:scale=0.5:sign=minus"
+    assert found.options == {"scale": 0.5, "sign": "minus"}
+    table = filled(trajectory=[0, 1], next_state=["goal", "pit"], won=[True, False])
+    assert found(table).tolist() == [0.5, -0.05]
+    assert recipe("tests.own_worlds:half").options["invalid_penalty"] == 0.5
+    known = "unknown option 'scal'; known: 'scale', 'sign'; did you mean 'scale'"
+    refuses(ValueError, known, recipe, "tests.own_worlds:credit:scal=.5")
 
 
 def test_names_read_their_options():

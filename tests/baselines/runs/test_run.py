@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +22,13 @@ from baselines.runs.settings import RunSettings, run_settings
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
+from tests import own_worlds
 from tests.baselines.corridor_learning import repeatable
 from tests.benchmarks import command
 from tests.cases import cases
 from tests.refusals import refuses
 
 SMALL = {"iterations": 1, "groups": 2, "group_size": 2, "quick": True, "progress": False}
-OWN = '''
-import gymnasium as gym
-import numpy as np
-
-class Stairs(gym.Env):
-    """Words that begin with n to z lead up from one of three steps; the fourth wins, the ground loses."""
-
-    observation_space = action_space = gym.spaces.Text(100)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.height = int(self.np_random.integers(1, 4))
-        return str(self.height), {}
-
-    def step(self, action):
-        self.height += 1 if action[:1] >= "n" else -1
-        return str(self.height), float(self.height == 4), self.height in (0, 4), False, {"success": self.height == 4}
-
-gym.register("Mine/Stairs-v0", Stairs, max_episode_steps=8)
-
-def credit(table):
-    return np.where(table.won, 1.0, -0.1)
-'''
 
 
 def test_five_lines_give_a_policy_a_log_and_a_folder(tmp_path, monkeypatch):
@@ -109,12 +86,11 @@ def test_a_run_that_has_cloned_all_weights_goes_on(stored, tmp_path):
     assert not hasattr(run.policy.model, "begins_adapted")
 
 
-def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
-    (tmp_path / "my_stairs.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def test_modules_of_ones_own_are_named_or_handed_over(tmp_path):
+    stairs = "tests.own_worlds:Mine/Stairs-v0"
     numbers = {**SMALL, "iterations": 3, "groups": 4, "group_size": 8, "learning_rate": 1e-2}
-    named = train("my_stairs:Mine/Stairs-v0", method="my_stairs:credit", out=tmp_path / "named", **numbers)
-    handed = train("my_stairs:Mine/Stairs-v0", method=sys.modules["my_stairs"].credit, out=tmp_path / "f", **numbers)
+    named = train(stairs, method="tests.own_worlds:credit", out=tmp_path / "named", **numbers)
+    handed = train(stairs, method=own_worlds.credit, out=tmp_path / "f", **numbers)
     assert np.allclose([row["success"] for row in named.log[1:]], [row["success"] for row in handed.log[1:]])
     assert named.log[-1]["success"] > named.log[1]["success"]
 

@@ -105,7 +105,7 @@ def test_it_learns_which_reply_the_outcome_tells() -> None:
     policy = babbling_policy()
     replies = policy.act(["cell 2"] * 96, {}, np.random.default_rng(0))
     right = np.array(["right" in reply.text for reply in replies])
-    table = filled(replies=replies, trajectory=range(len(replies)), won=right)
+    table = filled(replies=replies, trajectory=range(len(replies)), next_state=right, won=right)
     model, rng = Hindsight(policy, HindsightConfig(beta=1.0)), np.random.default_rng(0)
     rows = [learn(model, table, rng) for _ in range(40)]
     assert rows[-1]["prm_loss"] < rows[0]["prm_loss"]

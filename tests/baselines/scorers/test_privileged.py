@@ -232,7 +232,7 @@ def test_turn_credit_trains_with_a_critic_of_outcomes() -> None:
     rows, _ = trained("turn_credit:scores=values")
     assert rows[-1]["signal"] > 0
     assert 0 < rows[-1]["value_loss"] < 1
-    table = filled(trajectory=["a", "a", "b"], reward=[-0.5, 2, -0.5], won=[1, 1, 0])
+    table = filled(trajectory=["a", "a", "b"], next_state=[0, 1, 0], reward=[-0.5, 2, -0.5], won=[1, 1, 0])
     for outcome, expected in (("won", [1, 1, 0]), ("return", [1.5, 1.5, -0.5])):
         found = recipe(f"turn_credit:scores=values:outcome={outcome}").estimate(table, np.zeros(3)).targets
         np.testing.assert_array_equal(found, expected)

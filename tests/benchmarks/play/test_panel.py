@@ -4,7 +4,6 @@ import json
 import re
 
 from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content
-from benchmarks.json_files import ResultsError
 from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
@@ -201,20 +200,3 @@ def test_an_environment_without_a_player_is_played_in_the_terminal(monkeypatch):
     monkeypatch.setattr("agentgym.play.main", lambda words: asked.append(words) or 0)
     run("play", "sokoban", "--option", "boxes=1")
     assert asked == [["sokoban", "--set", "boxes=1"]]
-
-
-EPISODE = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
-
-
-@cases(
-    "line, words",
-    (b"{", "line 2: .*remove the line"),
-    (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
-    (None, "line 2: sample 0 of 'train/1'"),
-)
-def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
-    kept = Lines(tmp_path / JOURNAL, Episode)
-    kept.add(EPISODE)
-    content = kept.path.read_bytes()
-    kept.path.write_bytes(content + (content if line is None else line + b"\n"))
-    refuses(ResultsError, words, Lines, tmp_path / JOURNAL, Episode)

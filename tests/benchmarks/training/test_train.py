@@ -249,29 +249,11 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(tmp_pa
     assert json.loads((tmp_path / "b" / "run.json").read_text())["config"]["model"] == "tiny"
 
 
-def test_an_environment_without_an_expert_says_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_steps.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    result = run("--env", "my_steps:Mine/Steps-v0", "--clone", "5", "--quick", "--out", str(tmp_path / "run"), status=2)
+def test_an_environment_without_an_expert_says_what_to_give(tmp_path: Path) -> None:
+    env = "tests.own_worlds:Mine/Plain-v0"
+    result = run("--env", env, "--clone", 5, "--quick", "--out", tmp_path / "run", status=2)
     assert "has no expert whose 5 episodes could be imitated" in result
     assert "--clone FILE.jsonl" in result
     (tmp_path / "bad.jsonl").write_text('{"text": "up"}\n')
     with pytest.raises(DataError, match=r"bad.jsonl, line 1: expected .*messages"):
         read_episodes(tmp_path / "bad.jsonl", tiny_policy(["up"], seed=0, layers=1))
-
-
-OWN = """
-import gymnasium as gym
-
-class Steps(gym.Env):
-    observation_space = action_space = gym.spaces.Text(100)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return "go", {}
-
-    def step(self, action):
-        return "go", 1.0, True, False, {"success": True}
-
-gym.register("Mine/Steps-v0", Steps, max_episode_steps=2)
-"""
