@@ -133,8 +133,8 @@ def filled(**columns: Any) -> StepTable:
     Args:
         **columns: the first of them one entry a row, see `StepTable.from_arrays`.
 
-    >>> filled(trajectory=["a", "a", "b"], t=[0, 1, 0], won=[True, True, False]).reward
-    array([0., 0., 0.])
+    >>> filled(trajectory=["a", "a", "b"], reward=[0, 1, 0]).trajectory_return
+    array([1., 0.])
     """
     n = len(next(iter(columns.values())))
     zeros = dict.fromkeys(("group", "trajectory", "state", "action", "next_state", "reward"), [0] * n)
