@@ -28,24 +28,17 @@ pytest.importorskip("aiohttp")
 @cases(
     "play, words",
     (raw(b"<html>"), "not JSON"),
-    (raw(b""), "not JSON"),
     (raw(b"\xff\xfe\x00"), "not UTF-8"),
-    (raw(b"[" * 200_000), "nested too deeply"),
     (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
     (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
-    (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
-    (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
     (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
     (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
     (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
     (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
     (garbage, "no connection"),
     (raw(b"{}"), "no choices[0].message.content"),
-    (raw(b"[]"), "no choices[0].message.content"),
-    (raw(b'{"choices": []}'), "no choices[0].message.content"),
     (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
     (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
-    (raw(b"{}", 400), "status 400"),
     (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
     (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
 )
@@ -72,22 +65,6 @@ def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
         assert texts(endpoint(server.url, timeout=0.5, retries=1).ask([request("q")])) == ["q"]
 
 
-def test_one_failure_leaves_the_others_alone() -> None:
-    def play(handler: Handler) -> None:
-        number = int(handler.asked["messages"][0]["content"])
-        [raw(b"{}", 400), hang_up, raw(b"<html>"), echo][number % 4](handler)
-
-    with chat_server(play) as server:
-        model = endpoint(server.url, concurrency=16)
-        for i, answer in enumerate(model.ask([request(str(i)) for i in range(64)])):
-            if i % 4 == 3:
-                assert texts([answer]) == [str(i)]
-            else:
-                assert ["status 400", "no connection", "not JSON"][i % 4] in failure(answer).reason
-        assert (model.usage.answered, model.usage.failed) == (16, 48)
-        assert server.most_busy <= 16
-
-
 HOSTILE = [
     raw(b"[" * 200_000),
     raw(completion("x").replace(b"10", b"1" + b"0" * 400)),
@@ -97,6 +74,7 @@ HOSTILE = [
     raw(b"\xff" * 100),
     raw(b'{"choices": {"a": 1}}'),
     raw(b"{}", length=10**30),
+    hang_up,
 ]
 
 
@@ -110,7 +88,7 @@ def test_nothing_that_one_answer_holds_loses_the_others() -> None:
         answers = model.ask([request(str(i)) for i in range(2 * len(HOSTILE))])
         assert texts(answers[::2]) == [str(2 * i) for i in range(len(HOSTILE))]
         kinds = [type(answer) for answer in answers[1::2]]
-        assert kinds == [ChatFailure, ChatFailure, ChatAnswer, *[ChatFailure] * 5]
+        assert kinds == [ChatFailure, ChatFailure, ChatAnswer, *[ChatFailure] * 6]
         assert (model.usage.answered, model.usage.failed) == (len(HOSTILE) + 1, len(HOSTILE) - 1)
 
 

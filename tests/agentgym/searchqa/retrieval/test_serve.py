@@ -23,6 +23,8 @@ from tests.cases import cases
 pytest.importorskip("aiohttp")
 
 PASSAGES = random_passages(40, seed=2)
+BODY = '{"query": "ka"}'
+LENGTH = f"Content-Length: {len(BODY)}\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,12 @@ def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/re
     status, content = response.status, json.loads(response.read())
     connection.close()
     return status, content
+
+
+def raw_status(server: RetrievalServer, head: str) -> int:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
+        raw.sendall(head.encode())
+        return int(raw.recv(100).split()[1])
 
 
 @pytest.mark.parametrize("wire", ["searchr1", "verl_agent"])
@@ -68,10 +76,7 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 
 @cases(
     "body, words",
-    (b"", "not JSON: Expecting value"),
-    (b"{", "Expecting"),
-    (b"\xff", "not UTF-8"),
-    (b"[" * 100_000, "nested too deeply"),
+    (b"{", "not JSON: Expecting"),
     (b'["ka"]', "expected an object with 'queries'"),
     ({}, "expected an object with 'queries'"),
     ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
@@ -107,21 +112,15 @@ def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> N
         connection.close()
         assert post(server, {"query": "ka"}, "/other")[0] == 404
         for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
-            with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
-                raw.sendall(f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
-                assert raw.recv(100).startswith(f"HTTP/1.1 {status}".encode())
-    with searching(lexical) as server:
+            assert raw_status(server, f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n") == status
         assert post(server, {"queries": ["ka"] * 1024})[0] == 200
         status, content = post(server, {"queries": ["ka"] * 1025})
         assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
-        head = "POST /retrieve HTTP/1.1\r\nContent-Length: 16000001\r\n\r\n"
-        assert raw_status(server, head) == 413
         assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
-    with searching(lexical) as server:
         assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetriever) -> None:
+def test_connections_are_kept_and_many_are_answered(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for _ in range(3):
@@ -132,12 +131,6 @@ def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetrie
         connection.getresponse().read()
         assert connection.sock is used
         connection.close()
-    with (
-        searching(lexical, patience=0.2, seconds=0.2) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
-    ):
-        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
-        assert silent.recv(10) == b""
     with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
     assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
@@ -188,48 +181,22 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         main(["--corpus", corpus, "--top-k", "0"])
 
 
-def raw_status(server: RetrievalServer, head: str) -> int:
-    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
-        raw.sendall(head.encode())
-        return int(raw.recv(100).split()[1])
-
-
 @cases(
-    "host, status",
-    ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
-    ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
-    ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
+    "named, status",
+    ("Host: localhost:{port}", 200), ("Host: node7:{port}", 200), ("Host: evil.example:{port}", 403),
+    ("Host: localhost\r\nHost: evil.example", 403), ("Host: 127.0.0.1:{port}\r\nOrigin: http://node7", 200),
+    ("Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}", 200), ("Host: 127.0.0.1\r\nOrigin: null", 403),
+    ("Host: 127.0.0.1:{port}\r\nOrigin: http://evil.example", 403),
 )  # fmt: skip
-def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
-    with searching(lexical, names=["Node7"]) as server:
-        named = host.format(port=server.server_address[1])
-        assert raw_status(server, f"GET /health HTTP/1.1\r\nHost: {named}\r\n\r\n") == status
-        body = '{"query": "ka"}'
-        head = f"POST /retrieve HTTP/1.1\r\nHost: {named}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        assert raw_status(server, head) == status
-        both = f"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: {named}\r\n\r\n"
-        assert raw_status(server, both) == status
-    with searching(lexical, names=["*"]) as server:
-        assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
-
-
-@cases(
-    "origin, status",
-    ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
-    ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
-)  # fmt: skip
-def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
-    with searching(lexical, names=["Node7"]) as server:
-        port, body = server.server_address[1], '{"query": "ka"}'
-        head = f"Host: 127.0.0.1:{port}\r\nOrigin: {origin.format(port=port)}\r\n"
-        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n") == status
-        assert raw_status(server, f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}") == status
-    with searching(lexical, names=["*"]) as server:
-        assert raw_status(server, f"GET /health HTTP/1.1\r\nOrigin: {origin}\r\n\r\n") == 200
-
-
-BODY = '{"query": "ka"}'
-LENGTH = f"Content-Length: {len(BODY)}\r\n"
+def test_a_request_for_another_host_or_of_its_page_is_refused(
+    lexical: LexicalRetriever, named: str, status: int
+) -> None:
+    """Which hosts are known is tested in tests/agentgym/outside/test_http.py."""
+    for names, expected in (["Node7"], status), (["*"], 200):
+        with searching(lexical, names=names) as server:
+            head = named.format(port=server.server_address[1])
+            assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n\r\n") == expected
+            assert raw_status(server, f"POST /retrieve HTTP/1.1\r\n{head}\r\n{LENGTH}\r\n{BODY}") == expected
 
 
 @cases(
