@@ -76,16 +76,14 @@ def test_the_partner_opens_for_role_1_and_the_limit_is_truncation_with_the_rewar
     observation, *_ = env.step(BYE)
     assert observation == f"Turn #1: {me} left the conversation\n"
     assert [view.role for call in partner.calls for view in call] == [0]
-    env, *_ = make(*[say(str(i)) for i in range(10)])
-    env.reset(seed=0)
-    for _ in range(9):
-        assert env.step(HI)[1:4] == (0.0, False, False)
-    _, *flags, info = env.step(HI)
-    assert (flags, info["turn"], info["ended"], info["won"]) == ([0.8, False, True], 20, "turns", True)
-    env, *_ = make(*[say(str(i)) for i in range(10)], role=1, max_turns=3)
-    env.reset(seed=0)
-    _, *flags, info = env.step(HI)
-    assert (flags, info["ended"]) == ([0.3, False, True], "turns")
+    for role, turns, reward in ((0, 20, 0.8), (1, 3, 0.3)):
+        env, *_ = make(*[say(str(i)) for i in range(10)], role=role, max_turns=turns)
+        env.reset(seed=0)
+        for _ in range(turns // 2):
+            _, *flags, info = env.step(HI)
+            ended = info["turn"] == turns
+            assert flags == [reward * ended, False, ended]
+        assert (info["ended"], info["won"]) == ("turns", role == 0)
 
 
 def test_silence_and_failures_before_the_agent_end_it() -> None:
@@ -180,22 +178,6 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     opened = [15 + role] if role == 1 and mode == "SameStep" else []
     assert [len(call) for call in partner.calls] == [1, *opened]
     assert [len(call) for call in judge.calls] == [15 + role]
-
-
-def test_snapshots_hold_everything_in_every_order() -> None:
-    for order in ("round-robin", "simultaneous", "random"):
-        for role in (0, 1):
-            env = SotopiaEnv(order=order, role=role, judge=Fixed())
-            env.reset(seed=4)
-            env.step(HI)
-            saved = pickle.loads(pickle.dumps(env.snapshot()))
-            ahead = [env.step(command) for command in (HI, WAIT)]
-            other = SotopiaEnv(order=order, role=role, judge=Fixed())
-            other.restore(saved)
-            assert [other.step(command) for command in (HI, WAIT)] == ahead
-            env.restore(saved)
-            assert [env.step(command) for command in (HI, WAIT)] == ahead
-            assert len(pickle.dumps(saved)) < 2_000
 
 
 def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
@@ -301,6 +283,7 @@ def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_w
     env, partner, _ = make(*[say("ok")] * 30, order="random", max_turns=60)
     shown, before = env.reset(seed=4)
     saved = env.snapshot()
+    assert len(pickle.dumps(saved)) < 2_000
     on = play_on(env)
     assert on[-1] is None
     assert env.restore(saved, 0) == (shown, before)

@@ -118,12 +118,8 @@ def test_sides_of_a_sale() -> None:
     buyer, seller = SALE.sides
     assert ("90" in repr(buyer), "80" in repr(seller)) == (False, False)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
-    # never above the list price
-    assert (buyer.propose(8.0, (), ()), seller.propose(8.0, (), ()), seller.propose(99.0, (), ())) == (
-        80.0,
-        90.0,
-        100.0,
-    )
+    assert [side.propose(8.0, (), ()) for side in SALE.sides] == [80.0, 90.0]
+    assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
     # 77.50 is 4.5 points for either
     assert (SALE.solvable, Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable) == (True, False)
 
@@ -259,11 +255,8 @@ def test_names_are_whole_words_with_capitals_and_sides_know_their_own() -> None:
     ):
         assert FRIENDS.hear(0, text).things == things
     side = FRIENDS.sides[0]
-    assert (side.names, "Eva" in repr(side), side.hear(1, "Eva, Ann?").things) == (
-        {"Ann", "Don", "Kim"},
-        False,
-        ("Ann",),
-    )
+    assert (side.names, side.hear(1, "Eva, Ann?").things) == ({"Ann", "Don", "Kim"}, ("Ann",))
+    assert "Eva" not in repr(side)
     for wanted, names in (
         (["ashford"], ("Ann", "Kim")),
         (["ashford", "dunwick"], ("Ann", "Don", "Kim")),
@@ -383,11 +376,10 @@ def test_shares_and_points_by_hand_and_against_one_by_one() -> None:
     pool = Pool((("book", "books"), ("hat", "hats")), (2, 1))
     # Shares (0,0) (0,1) (1,0) (1,1) (2,0) (2,1) at 3 points a book and 4 a hat.
     assert pool.points((3, 4)) == [0, 4, 3, 7, 6, 10]
-    game = Divide(Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1)), ((1, 3, 1), (2, 1, 2)))
-    for side in game.sides:
+    for side in DIVISION.sides:
         levels, divisions = side._ranked
         one_by_one = sorted(
-            (side.worth(terms), side.own(terms), terms, game.pool.rest(side.own(terms))) for terms in game.pool.shares()
+            (side.worth(terms), side.own(terms), terms, POOL.rest(side.own(terms))) for terms in POOL.shares()
         )
         assert levels == [worth for worth, *_ in one_by_one]
         assert divisions == [(terms, rest) for _, _, terms, rest in one_by_one]

@@ -1,7 +1,6 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
 import json
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from agentgym.sotopia.games.game import Game, Standing
 from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.official import FILES, HARD_SCENARIOS, read_game, read_official
 from agentgym.sotopia.players import PLAYERS
-from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
+from agentgym.sotopia.profiles import Relationship, Scenario, Task
 from agentgym.sotopia.tasks import load_tasks
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
 from tests.cases import cases
@@ -57,27 +56,6 @@ def test_the_official_numbers() -> None:
     assert scenarios.keys() >= HARD_SCENARIOS
 
 
-@needs_data
-def test_no_opening_tells_what_is_for_others() -> None:
-    checked = 0
-    for pairing in read_official(FOLDER):
-        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        texts = [opening(task, role) for role in (0, 1)]
-        for text, other in zip(texts, pairing.people[::-1], strict=True):
-            assert f"secrets: {other.secret}" not in text
-            assert f"{other.name}'s goal: Unknown\n" in text
-            assert not re.search("viewer|_info>", text)
-        if pairing.scenario.source == "mutual_friends":
-            shared = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
-            assert shared.startswith("They have 1 common friend")
-            assert shared in opening(task, None)
-            for text in texts:
-                assert shared not in text
-                assert "common friend" not in text.partition("Participants")[0]
-            checked += 1
-    assert checked == 50
-
-
 def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Path) -> None:
     (pairing,) = read_official(write_files(tmp_path))
     assert (pairing.id, pairing.scenario.relationship) == ("c1", Relationship.friend)
@@ -101,9 +79,6 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
     ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
     ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
-    ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
-    ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
-    ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
     ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
     ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
     ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
@@ -114,7 +89,6 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
     ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
     ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
-    ((ROWS[0], ROWS[1], [[]]), "line 1"),
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
     refuses(DataError, message, read_official, write_files(tmp_path, rows))
@@ -123,11 +97,9 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, messa
 @cases(
     "line, message",
     (b"\xff\xfe", "not UTF-8"),
-    (b'{"a": ' * 50_000, "nested too deeply"),
     (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
     (b'{"a": 1', "not JSON"),
-    (b'{"a": 1e400}', "too large for a float"),
-    ids=["bytes", "depth", "depth with an escape", "cut", "float"],
+    ids=["bytes", "depth with an escape", "cut"],
 )
 @pytest.mark.parametrize("file", FILES)
 def test_damage_is_named_with_file_and_line(tmp_path: Path, file: str, line: bytes, message: str) -> None:
