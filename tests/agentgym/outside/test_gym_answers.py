@@ -19,9 +19,8 @@ from agentgym.outside.gym_answers import flag, number, read_reset, read_step
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from tests.cases import cases
+from tests.playing import DISABLED, stock
 from tests.refusals import refuses
-
-DISABLED = AutoresetMode.DISABLED
 
 
 class Says(gym.Env):
@@ -65,16 +64,13 @@ def play(env: gym.Env[Any, Any], *, steps: int = 1) -> Any:
     "parts, error, words",
     ({"info": {"success": "no"}}, TypeError, r"info\['success'\] of an episode's end must be a .* str \('no'\)"),
     ({"info": {"won": float("nan")}}, ValueError, r"info\['won'\] of .* must be .*, got float \(nan\)"),
-    ({"info": {"won": 0.5}}, ValueError, r"info\['won'\] .* got float \(0\.5\)"),
     ({"info": {"won": None}}, TypeError, r"info\['won'\] .* got None"),
     ({"info": {"is_action_valid": "no", "won": True}}, TypeError, r"info\['is_action_valid'\] must be .* got str"),
     ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a number, got str \('0\.5'\)"),
     ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state its"),
     ({"info": None}, TypeError, r"the info that step returns must be a dict, got None; it may be \{\}"),
     ({"terminated": "false"}, TypeError, r"terminated must be a bool \(or 0 or 1\), got str \('false'\)"),
-    ({"truncated": None}, TypeError, r"truncated must be a bool \(or 0 or 1\), got None"),
     ({"reward": "0.5"}, TypeError, r"reward must be a number, got str \('0\.5'\)"),
-    ({"reward": None}, TypeError, "reward must be a number, got None"),
     ({"reward": float("inf")}, ValueError, r"reward must be a finite number, got float \(inf\)"),
     ({"reward": np.array([1.0, 2.0])}, TypeError, r"reward must be a number, got ndarray"),
     ({"answer": ("on", 0.0, True, {})}, ValueError, r"got 4 values\. step must return .*old gym, in which `done`"),
@@ -132,19 +128,9 @@ class Quits(Says):
 def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(word: str, code: int) -> None:
     envs = adapt(AsyncVectorEnv([Says, Quits], shared_memory=False, autoreset_mode=DISABLED))
     envs.reset(seed=0)
-    words = (
-        rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVectorEnv"
-    )
+    words = rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVector"
     refuses(RuntimeError, words, envs.step, ["on", word])
     refuses(RuntimeError, r"1 of .* has failed before .*: make a new vector environment", envs.step, ["on", "on"])
-    envs.close()
-
-
-@pytest.mark.filterwarnings("ignore:.*has failed and is shut down")
-def test_a_step_of_the_old_gym_in_a_process_is_explained() -> None:
-    envs = adapt(AsyncVectorEnv([Quits], shared_memory=False, autoreset_mode=DISABLED))
-    envs.reset(seed=0)
-    refuses(ValueError, r"^sub-environment 0 .*: not enough values to unpack .*old gym", envs.step, ["on"])
     envs.close()
 
 
@@ -157,11 +143,7 @@ class Endless(Says):
 
 @pytest.mark.parametrize("kind", ["single", "sync", "async"])
 def test_an_environment_that_never_ends_is_truncated_with_one_warning(kind: str) -> None:
-    envs: Any = Endless()
-    if kind == "sync":
-        envs = SyncVectorEnv([Endless] * 2, autoreset_mode=DISABLED)
-    if kind == "async":
-        envs = AsyncVectorEnv([Endless] * 2, shared_memory=False, autoreset_mode=DISABLED)
+    envs: Any = Endless() if kind == "single" else stock(Endless, 2, kind=kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = collect(envs, Ends(), tasks=[{}, {}], seed=0)
@@ -192,21 +174,18 @@ def test_a_limit_can_be_given_taken_away_and_is_left_to_a_time_limit() -> None:
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_the_limit_is_a_time_limit_in_every_mode(kind: str, mode: AutoresetMode) -> None:
-    def make(inside: Any) -> Any:
-        if kind == "sync":
-            return SyncVectorEnv([inside] * 2, autoreset_mode=mode)
-        return AsyncVectorEnv([inside] * 2, shared_memory=False, autoreset_mode=mode)
-
-    ours, stock = adapt(make(Endless), max_episode_steps=3), adapt(make(limited))
-    ours.reset(seed=0), stock.reset(seed=0)
+    both = adapt(stock(Endless, 2, mode, kind), max_episode_steps=3), adapt(stock(limited, 2, mode, kind))
+    for envs in both:
+        envs.reset(seed=0)
     for step in range(10):
-        found, expected = (envs.step([f"on {step}"] * 2) for envs in (ours, stock))
+        found, expected = (envs.step([f"on {step}"] * 2) for envs in both)
         assert list(found[0]) == list(expected[0])
         assert [column.tolist() for column in found[1:4]] == [column.tolist() for column in expected[1:4]]
         if found[3].any() and mode is DISABLED:
-            for envs in (ours, stock):
+            for envs in both:
                 envs.reset(options={"reset_mask": found[3]})
-    ours.close(), stock.close()
+    for envs in both:
+        envs.close()
 
 
 def limited() -> gym.Env[Any, Any]:
@@ -214,7 +193,7 @@ def limited() -> gym.Env[Any, Any]:
 
 
 def test_the_count_of_steps_is_part_of_a_snapshot() -> None:
-    envs: Any = adapt(SyncVectorEnv([Says] * 2, autoreset_mode=DISABLED), max_episode_steps=3)
+    envs: Any = adapt(stock(Says, 2), max_episode_steps=3)
     envs.reset(seed=0)
     envs.step(["on", "on"])
     saved = envs.snapshot(0)
