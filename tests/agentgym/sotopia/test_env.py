@@ -15,9 +15,9 @@ from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.keys import deal_key
 from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
-from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
 from tests.cases import cases
+from tests.playing import Scripted
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -139,13 +139,6 @@ def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: s
     assert info["failure"].startswith(reason)
 
 
-class Rude:
-    """Policy that leaves; the judge of odd places is down."""
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        return [Reply(BYE) for _ in observations]
-
-
 class Moody(Fixed):
     """Answers for every other dialogue only."""
 
@@ -156,7 +149,7 @@ class Moody(Fixed):
 def test_episodes_without_a_verdict_do_not_reach_the_table() -> None:
     envs = SotopiaVectorEnv(4, partner=Script(), judge=Moody(), autoreset_mode="Disabled")
     with pytest.warns(RuntimeWarning, match="4 of 8 episodes have no score.*judge: asleep"):
-        table = collect(envs, Rude(), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
+        table = collect(envs, Scripted(BYE), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
     assert table.n_trajectories == 4
     assert table.trajectory_won.all()
 
@@ -224,12 +217,10 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     "kwargs, message",
     ({"order": "roundrobin"}, "did you mean 'round-robin'"),
     ({"role": 2}, "0 or 1 or 'random', got 2"),
-    ({"role": True}, "got True"),
     ({"max_turns": 0}, "at least 1"),
     ({"reward": "gaol"}, "did you mean 'goal'"),
     ({"success_threshold": 10}, "below 10"),
     ({"families": "barter"}, "unknown family 'barter'"),
-    ({"families": []}, "one or more"),
     *(({"world_seed": seed}, "world_seed must be an integer of at least 0") for seed in (True, 1.0, -1, "1", [1])),
     ({"split": "trian"}, "did you mean 'train'"),
     ({"partner": "frim"}, "did you mean 'firm'"),
@@ -246,7 +237,6 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
     ({"index": 400_000}, "use 0 to 399999"),
     ({"role": "random"}, "role must be 0 or 1, got 'random'"),
     ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
-    ({"task_id": "bargain-0-00"}, "unknown task_id"),
     ({"task_id": "bargain-1-0"}, "world_seed is 0"),
 )
 def test_wrong_options_are_explained(options: dict, message: str) -> None:

@@ -215,9 +215,7 @@ def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> 
 @cases(
     "arguments, error, words",
     ({"options": 5}, TypeError, "options must be a dict or None, got int"),
-    ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
     ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
-    ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
     ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
 )
 def test_a_reset_that_is_refused_changes_nothing(arguments: Any, error: type[Exception], words: str) -> None:
@@ -251,7 +249,6 @@ def _verdict(goal: Any) -> Verdict:
     "given, words",
     (_verdict(float("nan")), "no finite number"),
     (_verdict(10**5_000), "no finite number"),
-    (_verdict(None), "no finite number"),
     (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
     (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
     (None, "a NoneType, is no verdict"),

@@ -88,7 +88,6 @@ def test_which_records_count(tmp_path: Path) -> None:
     ("name", None),
     ("small_description", [1]),
     ("pricing", "12.50"),
-    ("pricing", "$12.5.0"),
     ("pricing", "$"),
     ("query", None),
     ("customization_options", ["red"]),
@@ -100,7 +99,6 @@ def test_which_records_count(tmp_path: Path) -> None:
     ("full_description", "x" * 400_000),
     ("small_description", ["x"] * 10_000),
     ("customization_options", {"size": [{"value": "x" * 3_000}]}),
-    ("customization_options", {"x" * 3_000: [{"value": "x"}]}),
     ("customization_options", {str(i): [{"value": str(i % 7)} for i in range(10)] for i in range(40)}),
     ("customization_options", {"size": [{"value": str(i)} for i in range(20_000)]}),
 )
@@ -112,19 +110,15 @@ def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str,
     assert len(str(caught.value)) < 1_000
 
 
-@cases(
-    "request_, field",
-    ({"attributes": "warm"}, "attributes"),
-    ({"instruction": 3}, "instruction_attributes"),
-    ({"instruction": 3, "instruction_attributes": ["warm"]}, "instruction"),
-    ({"instruction": "find", "instruction_attributes": []}, "instruction_attributes"),
-)
-def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: Any, field: str) -> None:
-    with pytest.raises(DataError, match=rf"product 0 \(B01\), its entry in the requests file: field '{field}'"):
-        read(tmp_path, [RECORD], {"B01": request_})
-
-
-def test_human_requests_entries_and_files_of_another_shape(tmp_path: Path) -> None:
+def test_requests_and_files_of_another_shape_are_named(tmp_path: Path) -> None:
+    for request, field in (
+        ({"attributes": "warm"}, "attributes"),
+        ({"instruction": 3}, "instruction_attributes"),
+        ({"instruction": 3, "instruction_attributes": ["warm"]}, "instruction"),
+        ({"instruction": "find", "instruction_attributes": []}, "instruction_attributes"),
+    ):
+        words = rf"product 0 \(B01\), its entry in the requests file: field '{field}'"
+        refuses(DataError, words, read, tmp_path, [RECORD], {"B01": request})
     refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
     path = tmp_path / "items_shuffle.json"
     path.write_text('{"a": 1}')
@@ -203,8 +197,6 @@ def test_entries_are_those_of_the_whole_file(
 @cases(
     "content, message",
     ("", "the file ends before '\\[' or '{'"),
-    ("7", "expected '\\[' or '{', found '7'"),
-    ("[1, 2", "the file ends before ',' or ']'"),
     ("[1 2]", "expected ',' or ']', found '2' at character 3"),
     ('[{"a": }]', "in the entry that begins at character 1"),
     ('{"a" 1}', "expected ':', found '1'"),

@@ -94,16 +94,6 @@ def test_a_patient_shopper_buys_in_time_and_mostly_well(arguments: dict[str, obj
     assert max(len(info["commands"]) for info in hasty) <= 5  # type: ignore[arg-type]
 
 
-def test_a_shopper_begins_anew_with_the_next_request() -> None:
-    env, shopper = WebShopEnv(), WebShopPlayer()
-    for seed in range(4):
-        observation, info = env.reset(seed=seed)
-        first = shopper.act(observation, info["admissible_actions"])
-        assert first == WebShopPlayer().act(observation, info["admissible_actions"])
-        observation, *_, info = env.step(first)
-        assert shopper.act(observation, info["admissible_actions"]).startswith("click[b0")
-
-
 @settings(max_examples=200, derandomize=True)
 @given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.text(max_size=12), max_size=4)), max_size=6))
 def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]]) -> None:

@@ -62,10 +62,7 @@ def test_long_tokens_are_cut_and_characters_have_classes() -> None:
         *("A", ".", " ", " ", "A", "y", "S", "E", "e")
     ]
     assert terms("The Women's T-Shirts aren't for BOYS") == ["women", "t", "shirt", "aren't", "boi"]
-    assert (terms("ΟΔΟΣ İSTANBUL STRASSE"), terms("it's THE ＇ O’s x＇s")) == (
-        ["οδοσ", "istanbul", "strass"],
-        ["o", "x"],
-    )
+    assert terms("ΟΔΟΣ İSTANBUL STRASSE it's THE ＇ O’s x＇s") == ["οδοσ", "istanbul", "strass", "o", "x"]
     assert terms(" ".join(sorted(STOP_WORDS))) == []
     assert len(STOP_WORDS) == 33
 
@@ -237,18 +234,12 @@ def test_empty_texts_and_lengths_in_a_byte() -> None:
     )
 
 
-@pytest.mark.parametrize("query", ["", " ", "the of and", "nothing-like-it", "!?", "\n", "\ud800", "\x00", "☺" * 300])
-def test_queries_that_match_nothing(query):
-    search = Bm25(build([("a", "red shoe"), ("b", "blue shoe")]))
-    assert search.top(query, 50) == ()
-    assert search.top("shoe", 0) == search.top("shoe", -1) == ()
-
-
 @settings(derandomize=True, max_examples=200)
-@given(st.text(max_size=40))
+@given(st.text(max_size=40) | st.sampled_from(["the of and", "nothing-like-it", "\n", "\ud800", "\x00", "☺" * 300]))
 def test_any_query_is_answered(query):
     search = Bm25(build([("a", "red shoe size: 7.5"), ("b", "漢字 blue shoe ™")]))
     assert set(search.top(query, 50)) <= {0, 1}
+    assert search.top("the nothing-like-it \ud800", 50) == search.top("shoe", 0) == search.top("shoe", -1) == ()
 
 
 @pytest.mark.parametrize("block", [7, 700, 1 << 20])

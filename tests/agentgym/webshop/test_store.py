@@ -10,7 +10,6 @@ from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.shop import open_catalogue, open_search
 from tests.agentgym.webshop.oracles import catalogue
 from tests.agentgym.webshop.small_shop import product
-from tests.refusals import refuses
 
 
 def assert_equal(stored: store.StoredCatalogue, memory: MemoryCatalogue) -> None:
@@ -65,12 +64,6 @@ def test_the_faster_of_two_builds_counts(tmp_path: Path) -> None:
     store.build(tmp_path / "store", slow())  # type: ignore[arg-type]
     assert [each.title for each in store.StoredCatalogue(tmp_path / "store")] == ["first"]
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.build(tmp_path / "store", [product("B1", "socks")])
-    monkeypatch.setattr(store, "VERSION", 99)
-    refuses(ValueError, "remove it", store.StoredCatalogue, tmp_path / "store")
 
 
 def test_large_shops_lie_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
