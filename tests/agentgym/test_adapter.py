@@ -38,8 +38,7 @@ class Stairs(gym.Env):
     observation_space = gym.spaces.Text(50, charset=string.printable)
     action_space = gym.spaces.Text(50, charset=string.printable)
 
-    def __init__(self, success: Any = bool, extra: Mapping[str, Any] | None = None) -> None:
-        self.to_success = success
+    def __init__(self, extra: Mapping[str, Any] | None = None) -> None:
         self.extra = extra or {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -53,7 +52,7 @@ class Stairs(gym.Env):
         assert not self.over, "stepped after its end"
         self.height += 1 if action == "up" else -1
         self.over = self.height in (0, 4)
-        info = {**self.extra, "success": self.to_success(self.height == 4)}
+        info = {**self.extra, "success": self.height == 4}
         return self.look(), float(self.height == 4), self.over, False, info
 
     def look(self) -> Any:
@@ -61,8 +60,6 @@ class Stairs(gym.Env):
 
 
 class Mute(Stairs):
-    """Says nothing in its info."""
-
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return (*super().step(action)[:4], {"hint": 3})
 
@@ -151,14 +148,6 @@ def test_a_worker_whose_environment_fails_raises_that_error_and_the_rest_close()
     envs.close()
 
 
-@pytest.mark.parametrize("to_success", [bool, np.bool_, int, np.array])
-def test_success_may_be_any_kind_of_flag(to_success: Any) -> None:
-    envs = adapt(stock(partial(Stairs, to_success), 2))
-    envs.reset(options={"start": 3})
-    infos = envs.step(["up", "down"])[4]
-    assert (infos["won"].dtype, infos["won"].tolist(), infos["score"].tolist()) == (np.bool_, [True, False], [1.0, 0.0])
-
-
 def test_without_a_word_about_success_the_error_says_what_to_pass() -> None:
     envs = stock(Mute, 2)
     with pytest.raises(KeyError, match=r"sub-environment 0 have no 'won', only \['hint', .*adapt\(envs, success="):
@@ -190,15 +179,6 @@ def test_who_needs_no_success_is_not_asked_for_it_and_credit_is_in_every_mode(mo
     shaped.reset(options={"start": 3})
     shaped.step(["up", "down"])  # its own default: the end was rewarded
     assert shaped.graphs.distance("start=3", "step 3") == 1
-
-
-def test_a_time_limit_truncates_and_asks_for_success_as_well() -> None:
-    envs = adapt(stock(partial(limited, Stairs, 2), 2))
-    envs.reset(options={"start": 2})
-    envs.step(["up", "up"])
-    *_, terminated, truncated, infos = envs.step(["up", "down"])
-    assert (terminated.tolist(), truncated.tolist()) == ([True, False], [True, True])
-    assert infos["won"].tolist() == [True, False]
 
 
 @pytest.mark.parametrize("make", [Stairs, partial(SyncVectorEnv, [Stairs] * 2, autoreset_mode=DISABLED)])
@@ -238,8 +218,6 @@ def test_states_are_named_and_observations_of_no_text_too() -> None:
 
 
 class Numbers(gym.Env):
-    """Takes text and shows an array."""
-
     observation_space = gym.spaces.Box(0, 1, (2,))
     action_space = gym.spaces.Text(5)
 

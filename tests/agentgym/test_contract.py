@@ -123,9 +123,7 @@ def test_the_number_of_tasks_is_where_indices_end(env_id: str) -> None:
 def test_a_task_id_that_is_none_and_two_ways_to_name_a_task_are_refused(env_id: str) -> None:
     env = gym.make(env_id)
     for task_id in ("", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True):
-        with pytest.raises(ValueError, match="task") as caught:
-            env.reset(seed=0, options={"task_id": task_id})
-        assert len(str(caught.value)) < 15_000, task_id
+        assert len(refuses(ValueError, "task", env.reset, seed=0, options={"task_id": task_id})) < 15_000
     task_id = env.reset(seed=0)[1]["task_id"]
     refuses(ValueError, "name the task in more than one way", env.reset, options={"task_id": task_id, "index": 0})
 
@@ -141,7 +139,7 @@ def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> 
         tasks = ["reset", 7, 0b010, [{"index": 1}]]
         ends = check_vector({
             "id": env_id, "form": {**form, "expert": True}, "envs": 3, "mode": mode.value, "limit": 20, "seed": 11,
-            "operations": [tasks, *steps],
+            "operations": [tasks, *steps[:20], ["save"], *steps[20:40], ["load"], *steps[40:]],
         })  # fmt: skip
         assert ends >= (3 if mode is AutoresetMode.DISABLED else 6)
 

@@ -91,29 +91,6 @@ def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -
     assert (tmp_path / "x").read_bytes() == b"2"
 
 
-def test_two_writers_leave_one_whole_file(tmp_path: Path) -> None:
-    script = (
-        "from agentgym.outside.files import write_file\n"
-        "letter = sys.argv[2].encode()\n"
-        "print('ready', flush=True); sys.stdin.readline()\n"
-        "for _ in range(60): write_file(Path(sys.argv[1]), letter * 100_000)"
-    )
-    path = tmp_path / "x"
-    writers = [start(script, path, letter) for letter in "ab"]
-    for writer in writers:
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        if path.exists():
-            seen.add(path.read_bytes())
-    assert [writer.wait() for writer in writers] == [0, 0], [writer.stderr.read() for writer in writers]
-    assert seen <= {b"a" * 100_000, b"b" * 100_000}
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_two_folders_the_second_finds_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     with new_folder(folder) as one:

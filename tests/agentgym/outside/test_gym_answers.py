@@ -4,8 +4,6 @@ import os
 import string
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -17,9 +15,8 @@ from gymnasium.wrappers import TimeLimit
 from agentgym.adapter import MOST_STEPS, adapt
 from agentgym.outside.gym_answers import flag, number, read_reset, read_step
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply
 from tests.cases import cases
-from tests.playing import DISABLED, stock
+from tests.playing import DISABLED, Scripted, stock
 from tests.refusals import refuses
 
 
@@ -43,20 +40,9 @@ class Says(gym.Env):
         return (*{**parts, "info": {"success": True}, **self.parts}.values(),)
 
 
-class Ends:
-    """Says "on", and "end" in the last of some steps."""
-
-    def __init__(self, steps: int = 1) -> None:
-        self.steps = self.left = steps
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        self.left = self.steps - 1 if observations[0] == "start" else self.left - 1
-        return [Reply("on" if self.left else "end")] * len(observations)
-
-
-def play(env: gym.Env[Any, Any], *, steps: int = 1) -> Any:
-    envs = SyncVectorEnv([partial(Says), lambda: env], autoreset_mode=DISABLED)
-    return collect(envs, Ends(steps), tasks=[{"start": 1}], group_size=2, seed=0)
+def play(env: gym.Env[Any, Any]) -> Any:
+    envs = SyncVectorEnv([Says, lambda: env], autoreset_mode=DISABLED)
+    return collect(envs, Scripted("end"), tasks=[{"start": 1}], group_size=2, seed=0)
 
 
 @pytest.mark.filterwarnings("ignore:.* acted alike")
@@ -114,8 +100,6 @@ def test_answers_are_read_as_they_are_meant_and_what_cannot_be_read_is_explained
 
 
 class Quits(Says):
-    """Ends its process."""
-
     def step(self, action: str) -> Any:
         if action == "exit":
             sys.exit(3)
@@ -146,8 +130,8 @@ def test_an_environment_that_never_ends_is_truncated_with_one_warning(kind: str)
     envs: Any = Endless() if kind == "single" else stock(Endless, 2, kind=kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        table = collect(envs, Ends(), tasks=[{}, {}], seed=0)
-        collect(envs, Ends(), tasks=[{}], seed=0)
+        table = collect(envs, Scripted("end"), tasks=[{}, {}], seed=0)
+        collect(envs, Scripted("end"), tasks=[{}], seed=0)
     (warning,) = caught
     assert "did not end an episode within 1,000 steps and has no TimeLimit" in str(warning.message)
     assert (MOST_STEPS, np.bincount(table.trajectory).tolist()) == (1000, [1000, 1000])
@@ -160,11 +144,12 @@ def test_a_limit_can_be_given_taken_away_and_is_left_to_a_time_limit() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         given: Any = {"tasks": [{}], "seed": 0}
-        assert len(collect(adapt(Endless(), max_episode_steps=3), Ends(), **given)) == 3
-        assert len(collect(TimeLimit(Endless(), 1200), Ends(), **given)) == 1200
-        assert len(collect(adapt(TimeLimit(Endless(), 5), max_episode_steps=3), Ends(), **given)) == 3
-        assert len(collect(adapt(Says(), max_episode_steps=-1), Ends(1100), **given)) == 1100
-        assert len(collect(Says(), Ends(MOST_STEPS), **given)) == MOST_STEPS  # it ends by itself in the last one
+        assert len(collect(adapt(Endless(), max_episode_steps=3), Scripted("end"), **given)) == 3
+        assert len(collect(TimeLimit(Endless(), 1200), Scripted("end"), **given)) == 1200
+        assert len(collect(adapt(TimeLimit(Endless(), 5), max_episode_steps=3), Scripted("end"), **given)) == 3
+        assert len(collect(adapt(Says(), max_episode_steps=-1), Scripted(*["on"] * 1099, "end"), **given)) == 1100
+        at_last = Scripted(*["on"] * (MOST_STEPS - 1), "end")  # it ends by itself in the last one
+        assert len(collect(Says(), at_last, **given)) == MOST_STEPS
     for wrong in (0, -2, 2.5):
         with pytest.raises(ValueError, match="max_episode_steps must be an integer of at least 1"):
             adapt(Endless(), max_episode_steps=wrong)  # type: ignore[arg-type]

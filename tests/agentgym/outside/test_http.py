@@ -42,9 +42,6 @@ def test_requests_go_out_together_and_are_tried_again() -> None:
 )  # fmt: skip
 def test_what_a_server_asks_to_wait_is_followed_within_reason(value: str, seconds: float | None) -> None:
     assert _retry_after(value) == seconds
-
-
-def test_a_date_to_come_back_at_is_understood() -> None:
     assert 25.0 < (_retry_after(email.utils.formatdate(time.time() + 30)) or 0.0) <= 30.0
 
 

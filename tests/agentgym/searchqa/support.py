@@ -97,6 +97,25 @@ class Titles:
         return tuple([Hit(passage, 1.0 / (i + 1)) for i, passage in enumerate(fitting[:k])])
 
 
+class Gives:
+    """Answers all searches with one value, or raises it."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def search(self, queries: Sequence[Any], k: int) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    simulate = search
+
+
+def ids(found: object) -> list[str]:
+    assert isinstance(found, tuple)
+    return [hit.passage.id for hit in found]
+
+
 @contextmanager
 def searching(retriever: Retriever, **options: Any) -> Iterator[RetrievalServer]:
     with RetrievalServer(retriever, **options) as server:

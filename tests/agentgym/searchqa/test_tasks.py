@@ -19,10 +19,9 @@ from agentgym.outside.text import DataError
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.official import SOURCES, PassageReader, check_passages, read_passages, read_questions
 from agentgym.searchqa.question import Question, check_questions, is_answerable
-from agentgym.searchqa.retrieval.dense import DenseRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.searchqa.tasks import Questions
-from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
+from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Gives, Titles, write_corpus
 from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
@@ -52,9 +51,7 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
     (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
     (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
     (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
-    (b'{"id": "b"}', "line 3: no field 'contents'"),
     (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
-    (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
     (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
 )
 def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
@@ -86,12 +83,6 @@ def test_passages_have_one_id_each_and_are_cleaned(tmp_path: Path) -> None:
         stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
     refuses(DataError, "lines 1 and 3 have the same id", read_passages, path)
     assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
-
-
-def test_the_recorded_corpus_is_read_whole() -> None:
-    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
-    assert (len(passages), passages[1].title) == (31_182, '"Triplemanía VII"')
-    assert json.dumps(passages[1].contents)
 
 
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
@@ -258,22 +249,15 @@ def test_tasks_are_counted_within_sources_and_kinds():
     assert questions.narrowed(("two_hop",)) is some
 
 
-def play(envs, seed):
-    _, infos = envs.reset(seed=seed)
-    commands = ("<search>founded town</search>", "hm", "<answer>x</answer>")
-    return repr([infos["task_id"], *[envs.step([command] * 2 if seed else command) for command in commands]])
-
-
 @pytest.mark.parametrize("module", [pickle, cloudpickle])
-@pytest.mark.parametrize("make", [lambda: SearchQAEnv(expert=True), lambda: gym.make("AgentRL/SearchQA-v0")])
-def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
-    env = make()
+def test_an_environment_goes_to_another_process_as_a_recipe(module):
+    env = gym.make("AgentRL/SearchQA-v0", expert=True)
     env.reset(seed=1)
     data = module.dumps(env)
     assert len(data) < 2_000_000  # passages, but not the 32,000 questions and no index
-    copy = module.loads(data)
-    assert play(copy, 0) == play(env, 0)
-    assert module.loads(data).unwrapped.retriever is copy.unwrapped.retriever
+    one, other = module.loads(data), module.loads(data)
+    assert one.step("<search>founded town</search>") == env.step("<search>founded town</search>")
+    assert one.unwrapped.retriever is other.unwrapped.retriever
 
 
 def test_questions_of_a_file_are_read_again(tmp_path):
@@ -283,12 +267,6 @@ def test_questions_of_a_file_are_read_again(tmp_path):
     assert b"Who?" not in data
     assert pickle.loads(data).all == read_questions(path)
     assert pickle.loads(pickle.dumps(env)).reset(seed=0)[0] == "Who?"
-
-
-def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
-    pytest.importorskip("faiss")
-    retriever = DenseRetriever(PASSAGES, lambda texts: np.ones((len(texts), 2), np.float32))
-    refuses(TypeError, "from_folder", pickle.dumps, retriever)
 
 
 def test_answerable_by_support_or_by_a_gold_that_is_found() -> None:
@@ -302,9 +280,5 @@ def test_answerable_by_support_or_by_a_gold_that_is_found() -> None:
     ]
     assert is_answerable(asked, Titles(PASSAGES)) == [True, True, False, False, False, True]
     assert is_answerable([], Titles()) == []
-
-    class Broken:
-        def search(self, queries, k):
-            return [SearchFailure("down")] * len(queries)
-
-    refuses(RuntimeError, "down", is_answerable, [Question("1", "x", ("y",), "s", "test")], Broken())
+    broken = Gives([SearchFailure("down")])
+    refuses(RuntimeError, "down", is_answerable, [Question("1", "x", ("y",), "s", "test")], broken)

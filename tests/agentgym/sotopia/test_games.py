@@ -1,23 +1,28 @@
-"""The four games: how utterances are read, what terms are worth, and what is remembered of them."""
+"""The four games: how utterances are read, what terms are worth, what is remembered, and how the rules judge it."""
 
 import itertools
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LONGEST, NONE, Act, Turn, write
+from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Act, Turn, write
+from agentgym.sotopia import judge
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games import game as module
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
-from agentgym.sotopia.games.game import Standing, TurnTree, UtteranceCache
+from agentgym.sotopia.games.game import Game, Standing, TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
-from tests.agentgym.sotopia.support import first, outcome, say, standing
+from agentgym.sotopia.judge import RulesJudge
+from tests.agentgym.sotopia.support import first, make_task, outcome, say, standing
+from tests.agentgym.sotopia.support import turns as turns_of
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -432,3 +437,77 @@ def test_dialogues_that_are_asked_about_in_turns_and_backwards_are_followed_as_o
 )
 def test_says_what_is_wrong_with_a_game(kind: Any, arguments: Any, message: str) -> None:
     refuses(ValueError, message, kind, *arguments)
+
+
+def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -> tuple[Rating, Rating]:
+    dialogue = Dialogue(replace(make_task(), game=game), [*turns_of(*spoken), *more], "left")
+    (verdict,) = RulesJudge().score([dialogue])
+    assert isinstance(verdict, Verdict)
+    for rating in verdict.ratings:
+        for value, (low, high) in zip(rating, DIMENSIONS.values(), strict=True):
+            assert low <= value <= high
+            assert value == int(value)
+    return verdict.ratings
+
+
+def test_ratings_by_hand() -> None:
+    # 85 is 7 points for both; the buyer heard one price, the seller two.
+    assert judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE) == (
+        Rating(10, 2, 1, 0, 0, 2, 7), Rating(10, 2, 2, 0, 0, 2, 7),
+    )  # fmt: skip
+    first, second = judged(MEETING, "Monday at noon?", "Deal.")
+    assert (first.goal, first.financial_and_material_benefits) == (10, 0)
+    assert (second.goal, second.financial_and_material_benefits) == (1, 0)
+    first, second = judged(SALE, "I pay $70.", LEAVE)
+    assert (first.relationship, second.relationship, first.goal, second.goal) == (0, -1, 0, 0)
+    first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
+    assert (first.social_rules, second.social_rules, first.knowledge, second.knowledge) == (-5, 0, 1, 3)
+
+
+def test_believability_insults_and_secrets_by_hand() -> None:
+    first, second = judged(SALE, "Hello.", "Hi.", "Hello.", "", "Hello.", NONE)
+    # The first repeats twice; the second says nothing once; one turn passes in silence.
+    assert (first.believability, second.believability) == (5, 7)
+    quiet = tuple(Turn(number, (NONE, NONE)) for number in range(12))
+    assert [rating.believability for rating in judged(SALE, more=quiet)] == [0, 0]
+    first, second = judged(SALE, "You liar!", "Why?", "Idiot. Shut up.", "Deal.", "You fool, you moron", "No.")
+    assert (first.relationship, first.social_rules) == (-5, -10)
+    assert (second.relationship, second.social_rules) == (0, 0)
+    assert judged(SALE, "Assistance, please: the classic stupor.")[0].social_rules == 0
+    # Ada cannot swim: three words, so all of them; Ben fears balloons.
+    assert judged(SALE, "Between us: ADA CANNOT SWIM!")[0].secret == -10
+    assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
+    first, second = judged(SALE, "Ben fears balloons.", "Ada cannot swim.")
+    assert (first.secret, second.secret) == (0, 0)  # the other's secret is not one's own
+
+
+def test_marks_of_secrets_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ["Bo never learned to ride a bicycle.", "Ada can't swim", "It's the dog's, the DOG's fault, he says", ""]
+    words = [*" ".join(secrets).lower().split(), "|", "\n|\n", "a_b", "lorem", "the"]
+    rng = np.random.default_rng(0)
+    said = [" ".join(words[start : start + length]) for start in range(len(words)) for length in (2, 3, 4, 5, 6)]
+    said += [" ".join(rng.choice(words, 12)) for _ in range(500)]
+    found = [judge._given_away(secret, each) for secret in secrets for each in said]
+    monkeypatch.setattr(judge, "_marks", lambda secret: [""])
+    assert found == [judge._given_away(secret, each) for secret in secrets for each in said]
+    assert set(found) == {0, -5, -10}
+
+
+def test_reasons_and_what_cannot_be_computed() -> None:
+    (failure,) = RulesJudge().score([Dialogue(make_task(), turns_of("Hello."), "turns")])
+    assert "name a model as judge" in failure.reason
+    assert RulesJudge().score([]) == []
+    (verdict,) = RulesJudge().score(
+        [Dialogue(replace(make_task(), game=SALE), turns_of("I pay $85.", "Deal."), "turns")]
+    )
+    assert verdict.reasons[0]["goal"] == "agreed: $85"
+
+
+@cases(
+    "words, insults",
+    ("an asshole, an ass, a bass", 2), ("Fuck it, fucking hell, SHUT UP", 3), ("go to hell, idiots! You idiot", 2),
+    ("a class of liars; a foolish loser", 1),
+)  # fmt: skip
+def test_insults_are_whole_words_however_they_are_looked_for(words: str, insults: int) -> None:
+    first, _ = judged(SALE, f"{words}.", "Oh.", LEAVE)
+    assert first.social_rules == -3 * insults

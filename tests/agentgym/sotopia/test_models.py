@@ -1,10 +1,9 @@
 """Language models as players and judges: verdicts and acts that are read, and a real HTTP server in a model's place."""
 
 import json
-import pickle
+import re
 from typing import Any
 
-import gymnasium as gym
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,28 +81,20 @@ def changed(**scores: Any) -> str:
     (changed(goal=["", 7.5]), "no whole number"),
     (changed(goal=["", "7"]), "no whole number"),
     (changed(goal=["", True]), "no whole number"),
-    (changed(goal=["", None]), "no whole number"),
     (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
     (changed(goal=["", DEEP]), "no whole number"),
     (changed(goal=DEEP), "expected [reasoning, score]"),
     (json.dumps({"evaluations": DEEP}), "holds no object"),
-    (changed(goal=[7, "the score first"]), "no whole number"),
     (changed(goal=7), "expected [reasoning, score]"),
-    (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
     (changed(goal={}), "no whole number"),
     (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
     (json.dumps({"evaluations": [1]}), "holds no object"),
     (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
     (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
     (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
-    (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
-    ("null", "got 0"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
-    with pytest.raises(VerdictError) as caught:
-        read_verdict(text)
-    assert words in str(caught.value)
-    assert len(str(caught.value)) < 600
+    assert len(refuses(VerdictError, re.escape(words), read_verdict, text)) < 600
 
 
 def test_the_schema_asks_for_all_scores_and_floats_and_other_keys_are_read() -> None:
@@ -209,18 +200,6 @@ def test_samples_follow_from_the_task_the_role_and_the_turn() -> None:
     assert len({*seeds}) == 5  # a restored dialogue with a number of its own samples anew
 
 
-@cases(
-    "text, act",
-    (HELLO, said("Hello.")),
-    (f"```json\n{HELLO}\n```", said("Hello.")),
-    (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
-    ('{"action_type": "leave", "argument": ""}', Act("leave")),
-)
-def test_acts_are_read(text: str, act: Act) -> None:
-    with chat_server(say(text)) as server:
-        assert partner(server.url).act([view(first(said("a")))]) == [act]
-
-
 @pytest.mark.parametrize("text", [BROKEN, "", '{"action_type": "shout", "argument": "!"}', HELLO[:-4]])
 def test_an_unreadable_act_is_sent_back_once(text: str) -> None:
     with chat_server(say(text), say(HELLO)) as server:
@@ -318,16 +297,3 @@ def test_a_judge_that_repeats_what_an_utterance_asks_for_gives_no_verdict() -> N
         (found,) = judge(server.url).score([dialogue(first(said(INSTRUCTING)))])
         assert isinstance(found, Failure)
         assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key=hush"])
-@pytest.mark.parametrize(("name", "made"), [("partner", ModelPlayer), ("judge", ModelJudge)])
-def test_a_credential_in_a_name_is_refused_where_it_would_stay_in_a_spec(name: str, made: Any, url: str) -> None:
-    for make in (gym.make, gym.make_vec):
-        with pytest.raises(ValueError, match=rf"{name}='m@.*holds a credential.*{made.__name__}\.at") as caught:
-            make("AgentRL/SOTOPIA-v0", **{name: f"m@{url}"})
-        assert "hush" not in str(caught.value)
-    env = gym.make("AgentRL/SOTOPIA-v0", **{name: made.at(f"m@{url}")})
-    assert env.spec is not None
-    assert b"hush" not in pickle.dumps(env.spec)
-    assert "hush" not in repr(env.spec)

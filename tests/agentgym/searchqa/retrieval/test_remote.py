@@ -120,14 +120,12 @@ def test_arguments_are_checked_and_credentials_are_not_shown() -> None:
         *("localhost:8000", "ftp://host/x", "http://", "http:///retrieve", f"http://h/a b?token={KEY}"),
         *(f"http://hunter:pw12@h:port/?api_key={KEY}", "ftp://hunter:pw12@h/"),
     ):
-        with pytest.raises(ValueError, match="expected the URL") as caught:
-            HttpRetriever(url)
-        assert KEY not in str(caught.value)
-        assert "pw12" not in str(caught.value)
+        words = refuses(ValueError, "expected the URL", HttpRetriever, url)
+        assert KEY not in words
+        assert "pw12" not in words
     for value in (f"{KEY}\n", f"{KEY}\r\nX: y", f"{KEY}\u2026", 7):
-        with pytest.raises(ValueError, match="header 'Authorization'") as caught:
-            HttpRetriever("http://h", headers={"Authorization": value})  # type: ignore[dict-item]
-        assert KEY not in str(caught.value)
+        headers = {"Authorization": value}
+        assert KEY not in refuses(ValueError, "header 'Authorization'", HttpRetriever, "http://h", headers=headers)
 
 
 @cases(

@@ -19,7 +19,7 @@ from agentgym.searchqa.retrieval.simulated import (
 )
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
-from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, ULM, ZELL, Titles
+from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, ULM, ZELL, Gives, Titles, ids
 from tests.cases import cases
 from tests.playing import Scripted, of
 from tests.refusals import refuses
@@ -31,10 +31,6 @@ QUESTIONS = (COUNTRY, OTHER, LOOSE)
 
 def rule() -> RuleSimulator:
     return RuleSimulator(Questions(QUESTIONS, "four"), Titles())
-
-
-def ids(found):
-    return [hit.passage.id for hit in found]
 
 
 def test_noise_rises_as_published():
@@ -75,28 +71,18 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
     assert found[0].passage == ULM
 
 
-class Answering:
-    def __init__(self, answer):
-        self.answer = answer
-
-    def simulate(self, searches, k):
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
 def test_bad_answers_of_a_simulator_are_failed_searches():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
-    assert [each.reason for each in simulate_all(Answering(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
+    assert [each.reason for each in simulate_all(Gives(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
-    assert simulate_all(Answering([(hit, hit), "text"]), asked, 1) == [
+    assert simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [
         (hit,),
-        SearchFailure("the simulator Answering answered str that holds no hits"),
+        SearchFailure("the simulator Gives answered str that holds no hits"),
     ]
-    [shown, _] = simulate_all(Answering(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
+    [shown, _] = simulate_all(Gives(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
-    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Answering([()]), asked, 1)
+    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Gives([()]), asked, 1)
 
 
 def env_of(**kwargs):
