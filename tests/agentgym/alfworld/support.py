@@ -4,7 +4,7 @@ import json
 import lzma
 import tarfile
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -415,18 +415,14 @@ def unpack(place: Path, counts: dict[str, tuple[str, int]]) -> Path:
 
 
 @cache
-def _games(archive: str) -> dict[str, Game]:
+def games(archive: str) -> dict[str, Game]:
+    """Games of an archive by task_id, sorted."""
     found = {
         task_id: read_game(json.loads(content), task_id)
         for _, task_id, name, content in files(archive)
         if name == "game.tw-pddl"
     }
     return {task_id: found[task_id] for task_id in sorted(found)}
-
-
-def games(archive: str, only: Collection[str] | None = None) -> dict[str, Game]:
-    """Games of an archive by task_id, sorted; all of them, or those named."""
-    return {task_id: game for task_id, game in _games(archive).items() if only is None or task_id in only}
 
 
 @cache
