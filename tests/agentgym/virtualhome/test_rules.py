@@ -165,13 +165,9 @@ def fuzz(episodes: int, steps: int, seed: int) -> int:
     return done
 
 
-def test_random_lines_in_random_graphs() -> None:
-    assert fuzz(150, 60, seed=1) > 1000
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_random_lines() -> None:
-    assert fuzz(1000, 100, seed=2) > 10_000
+@pytest.mark.parametrize(("episodes", "steps"), [(150, 60), pytest.param(1000, 100, marks=pytest.mark.long)])
+def test_random_lines_in_random_graphs(episodes: int, steps: int) -> None:
+    assert fuzz(episodes, steps, seed=steps) > episodes * steps // 10
 
 
 def against_naive(seed: object, dialect: str, scene: Scene, steps: int) -> Counter[bool]:
@@ -297,19 +293,6 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
     said = {printed(code, seed) for seed in ("0", "1")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
-
-
-def test_a_published_house_is_undone_after_any_lines() -> None:
-    scene = official_houses.house(1)
-    for dialect in DIALECTS:
-        rng = Random(dialect)
-        world = World(scene, dialect)
-        first = world.canonical_hash()
-        for _ in range(400):
-            world.step(wild_line(rng, scene))
-        assert world.canonical_hash() != first
-        world.undo()
-        assert world.canonical_hash() == first
 
 
 class _EdgeByEdge(World):
