@@ -297,7 +297,6 @@ def test_files_from_before_are_read_and_bad_parents_named(tmp_path: Path) -> Non
         del line["parent"]
     path.write_text("".join(json.dumps(line) + "\n" for line in roots))
     assert StepTable.from_jsonl(path).parent.tolist() == [-1, -1]
-    path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     path.write_text(path.read_text().replace('["a", 1]', '["b", 1]').replace("\n", "\n\n"))
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
@@ -363,17 +362,13 @@ def test_unfolding_any_forest_gives_back_its_episodes(forest) -> None:
     of_name = {name: episode for episode in episodes for name in [episode[-1][0]]}
     expected = [of_name[name] for name in table.trajectories]
     whole, source = table.unfolded()
-    found = [
-        [(table.trajectories[table.trajectory[source[r]]], int(whole.t[r]), float(whole.reward[r])) for r in rows]
-        for rows in np.split(whole.order, whole.offsets[1:-1])
-    ]
-    assert found == expected
-    np.testing.assert_allclose(
-        table.episode_return, [sum(r for _, _, r in episode) for episode in expected], atol=1e-12
-    )
-    assert [[int(row) for row in table.chain(i)] for i in range(table.n_trajectories)] == [
-        source[whole.order[whole.offsets[i] : whole.offsets[i + 1]]].tolist() for i in range(table.n_trajectories)
-    ]
+    names = [table.trajectories[table.trajectory[row]] for row in source]
+    steps = [*zip(names, whole.t.tolist(), whole.reward.tolist(), strict=True)]
+    assert [[steps[row] for row in rows] for rows in np.split(whole.order, whole.offsets[1:-1])] == expected
+    returns = [sum(reward for _, _, reward in episode) for episode in expected]
+    np.testing.assert_allclose(table.episode_return, returns, atol=1e-12)
+    chains = [table.chain(i).tolist() for i in range(table.n_trajectories)]
+    assert chains == [source[rows].tolist() for rows in np.split(whole.order, whole.offsets[1:-1])]
     assert StepTable.from_trajectories(table.to_trajectories()).to_trajectories() == table.to_trajectories()
 
 
@@ -435,31 +430,14 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
 
 
-def unfolded_one_by_one(table: StepTable) -> tuple[list[int], list[int]]:
-    """Trajectory and source of the unfolded rows, an episode after the other, each walked up from its end."""
-    trajectory, source = [], []
-    for i in range(table.n_trajectories):
-        rows, row = [], int(table.last[i])
-        while row >= 0:
-            rows.append(row)
-            row = int(table.previous[row])
-        source += rows[::-1]
-        trajectory += [i] * len(rows)
-    return trajectory, source
-
-
 @given(forests(), st.data())
-def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, data) -> None:
+def test_what_goes_along_episodes_is_counted_as_row_by_row(forest, data) -> None:
     table, _ = forest
-    trajectory, source = unfolded_one_by_one(table)
-    whole, found = table.unfolded()
-    if table.has_forks:
-        assert (whole.trajectory.tolist(), found.tolist()) == (trajectory, source)
     flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
     counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
     for i in range(table.n_trajectories):
         before = []
-        for row in (s for t, s in zip(trajectory, source, strict=True) if t == i):
+        for row in table.chain(i):
             before += [row] if flags[row] else []
             assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
 
