@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from agentgym.rollout.lanes import LaneError, Played, answers_of, collect_lanes
+from agentgym.rollout.lanes import LaneError, Played, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
@@ -193,20 +193,16 @@ def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
 
 
 def test_unscored_episodes_are_left_out_and_counted() -> None:
-    def unjudged() -> Any:
-        return of(UnjudgedEnv, 1)
-
     given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
+    two, three = ([of(UnjudgedEnv, 1) for _ in range(lanes)] for lanes in (2, 3))
     with pytest.warns(RuntimeWarning, match=r"of 12 episodes have no score and are left out; the first: "):
-        table = collect_lanes([unjudged(), unjudged(), unjudged()], Shuffled(0), **given)
+        table = collect_lanes(three, Shuffled(0), **given)
     with pytest.warns(RuntimeWarning, match="of 12 episodes have no score"):
-        other = collect_lanes([unjudged(), unjudged()], Shuffled(1), **given)
+        other = collect_lanes(two, Shuffled(1), **given)
     assert table.to_trajectories() == other.to_trajectories()
     assert 0 < table.n_trajectories < 12
     assert table.won.all()
-
-    with pytest.raises(UnscoredError, match="none of 12 episodes could be scored"):
-        collect_lanes([unjudged(), unjudged()], Always("left"), **given)
+    refuses(UnscoredError, "none of 12 episodes could be scored", collect_lanes, two, Always("left"), **given)
 
 
 class Odd:
@@ -240,6 +236,7 @@ class Odd:
     (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
     (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
     (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
+    (lambda names: [(0, Reply("left"))], ValueError, r"answered 0, which is not pending: .*pending are 1, 2, 3"),
 )  # fmt: skip
 def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
     lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
@@ -248,11 +245,3 @@ def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words
     with pytest.raises(error, match=rf"^Odd\.get {words}"):
         collect_lanes(lanes, policy, tasks=[{"index": 1}, {"index": 2}], group_size=2, seed=0)
     assert odd.closed == 1
-
-
-def test_names_of_earlier_calls_and_answers_that_keep_the_promise() -> None:
-    lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
-    with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not pending: .*pending are 1, 2, 3"):
-        collect_lanes(lanes, Odd(lambda names: [(0, Reply("left"))]), tasks=[{}], group_size=4, seed=0)
-    found = [(3, "a"), (5, ValueError("b"))]
-    assert answers_of(None, found, {3: "", 5: "", 8: ""}) is found
