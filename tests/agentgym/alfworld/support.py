@@ -60,9 +60,8 @@ def small_game(
     for content, (_, place, _) in zip(contents, receptacles, strict=True):
         seen[place] |= content
     flags = {
-        "cleanable": flag(kinds, things.CLEANABLE),
-        "heatable": flag(kinds, things.HEATABLE),
-        "coolable": flag(kinds, things.COOLABLE),
+        name: flag(kinds, getattr(things, name.upper()))
+        for name in ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable", "vessels")
     }
     needed = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}.get(task_type)
     wanted = mask(i for i, kind in enumerate(kinds) if kind == goal[0]) & (flags[needed] if needed else -1)
@@ -79,10 +78,6 @@ def small_game(
         "openable": mask(i for i, (_, _, opens) in enumerate(receptacles) if opens),
         "objects": numbered(kinds),
         "object_types": tuple(kinds),
-        "pickupable": flag(kinds, things.PICKUPABLE),
-        "toggleable": flag(kinds, things.TOGGLEABLE),
-        "sliceable": flag(kinds, things.SLICEABLE),
-        "vessels": flag(kinds, things.VESSELS),
         "cool": cool,
         "contents": tuple(contents),
         "seen_from": tuple(seen),

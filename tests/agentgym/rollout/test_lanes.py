@@ -162,18 +162,24 @@ def test_lanes_refuse_what_they_cannot_do() -> None:
     given: Any = {"tasks": TASKS, "seed": 0}
     refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
     refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
-    refuses(ValueError, "use at least two lanes", collect_lanes, [one], Shuffled(0), finished={0: play_one()}, **given)
+    refuses(
+        ValueError,
+        "use at least two lanes",
+        collect_lanes,
+        [one],
+        Shuffled(0),
+        finished={0: Played("start-1", "not scored")},
+        **given,
+    )
     with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
-        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
+        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: Played("start-1", "not scored")}, **given)
     refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
     with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
-        collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
+        collect_lanes(
+            [one, disabled(1)], Shuffled(0), finished={0: Played("start-3", "not scored")}, group_size=2, **given
+        )
     with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
         collect_lanes([one, disabled(1)], Strings(), **given)
-
-
-def play_one(task: str = "start-1") -> Any:
-    return Played(task, "not scored")
 
 
 class Always(Shuffled):
@@ -205,27 +211,20 @@ def test_unscored_episodes_are_left_out_and_counted() -> None:
     refuses(UnscoredError, "none of 12 episodes could be scored", collect_lanes, two, Always("left"), **given)
 
 
-class Odd:
-    """A policy whose queue answers what a function makes of the names that wait."""
+class Odd(ShuffledQueue):
+    """A policy that is its own queue, and answers what a function makes of the names that it was given."""
+
+    act = Shuffled.act
 
     def __init__(self, answer: Any) -> None:
-        self.answer, self.names = answer, list[int]()
-        self.closed = 0
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        raise AssertionError
+        super().__init__(Shuffled(0))
+        self.answer = answer
 
     def reply_queue(self) -> "Odd":
         return self
 
-    def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
-        self.names += names
-
     def get(self) -> Any:
-        return self.answer(self.names)
-
-    def close(self) -> None:
-        self.closed += 1
+        return self.answer([*self.waiting])
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -244,4 +243,4 @@ def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words
     policy: Any = Timed(odd) if timed else odd
     with pytest.raises(error, match=rf"^Odd\.get {words}"):
         collect_lanes(lanes, policy, tasks=[{"index": 1}, {"index": 2}], group_size=2, seed=0)
-    assert odd.closed == 1
+    assert odd.policy.closed == 1

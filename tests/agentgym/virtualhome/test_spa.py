@@ -223,12 +223,6 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
     """The original has FIND of a part of the body stay where it is, and only a walk brings one close to it."""
     env = VirtualHomeEnv(data="generated", protocol="spa")
     _, info = env.reset(seed=0)
-    finds = [action for action in info["admissible_actions"] if action.startswith("find ")]
-    before = env.snapshot()
-    for action in finds:
-        assert env.step(action)[-1]["is_action_valid"], action
-        env.restore(before)
-    assert len(finds) > 20
     assert {"walk to hands", "run to hands"} <= set(info["admissible_actions"])
     assert "find hands" not in info["admissible_actions"]
     assert not env.step("find hands")[-1]["is_action_valid"]
