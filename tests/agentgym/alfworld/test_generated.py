@@ -15,9 +15,10 @@ from agentgym.alfworld.expert import distance
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
 from agentgym.alfworld.generated.generator import BLOCK, GameSpec, GeneratedGames, generate, schedule
 from agentgym.alfworld.generated.households import LAYOUTS, ROOMS, SPLITS, layouts, sort_of
+from agentgym.alfworld.goals import SENTENCES
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
-from tests.agentgym.alfworld.support import fits, games
+from tests.agentgym.alfworld.support import fits, flag, games
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -77,15 +78,9 @@ def test_names_places_and_objects_are_laid_out_as_in_official_games() -> None:
 
 
 def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
-    tables = {
-        "pickupable": things.PICKUPABLE, "cleanable": things.CLEANABLE, "heatable": things.HEATABLE,
-        "coolable": things.COOLABLE, "toggleable": things.TOGGLEABLE, "sliceable": things.SLICEABLE,
-        "vessels": things.VESSELS,
-    }  # fmt: skip
     for game in all_games():
-        for name, kinds in tables.items():
-            lower = {kind.lower() for kind in kinds}
-            assert getattr(game, name) == mask(i for i, kind in enumerate(game.object_types) if kind in lower), name
+        for name in ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable", "vessels"):
+            assert getattr(game, name) == flag(game.object_types, getattr(things, name.upper())), name
         assert game.fits == fits(game.receptacle_types, game.object_types)
         for i, kind in enumerate(game.receptacle_types):
             opens = game.openable >> i & 1
@@ -94,19 +89,11 @@ def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
 
 
 def test_goals_are_those_of_the_task_and_its_sentence() -> None:
-    sentences = {
-        PICK: ("put a {o} in {r}", "put some {o} on {r}"),
-        LOOK: ("look at {o} under the {r}", "examine the {o} with the {r}"),
-        CLEAN: ("put a clean {o} in {r}", "clean some {o} and put it in {r}"),
-        HEAT: ("put a hot {o} in {r}", "heat some {o} and put it in {r}"),
-        COOL: ("put a cool {o} in {r}", "cool some {o} and put it in {r}"),
-        TWO: ("put two {o} in {r}", "find two {o} and put them in {r}"),
-    }
     for game in all_games():
         named = parts(game)
         thing, place = named["thing"].lower(), named["place"].lower()
         assert named["kind"] == game.task_type
-        assert game.task in [sentence.format(o=thing, r=place) for sentence in sentences[game.task_type]]
+        assert game.task in [sentence.format(thing=thing, place=place) for sentence in SENTENCES[game.task_type]]
         assert introduction(game).endswith(f"\n\nYour task is to: {game.task}.")
         assert game.goal_objects == mask(i for i, kind in enumerate(game.object_types) if kind == thing)
         there = [i for i, kind in enumerate(game.receptacle_types) if kind == place]

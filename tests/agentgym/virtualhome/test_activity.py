@@ -171,12 +171,9 @@ def test_what_is_shown_by_hand() -> None:
         "Near you: kitchen table 1; mug 1 on kitchen table 1; mug 2 (dirty) on kitchen table 1.\n"
         "You hold nothing."
     )
-    assert "Near you: fridge 1 (closed)." in seen("walk to fridge 1")
     assert "Near you: fridge 1 (open) with milk 1 in it." in seen("walk to fridge 1", "open fridge 1")
-    assert "fridge 1 (closed); milk 1 in fridge 1." in seen("walk to milk 1")
-    shown = seen("walk to jacket 1", "grab jacket 1", "find lamp 1", "grab lamp 1")
-    assert shown.endswith("You hold jacket 1, lamp 1 (off, unplugged).")
-    assert seen("walk to jacket 1", "grab jacket 1", "put on jacket 1").endswith("You hold nothing. You wear jacket 1.")
+    worn = seen("walk to jacket 1", "grab jacket 1", "put on jacket 1", "find lamp 1", "grab lamp 1")
+    assert worn.endswith("You hold lamp 1 (off, unplugged). You wear jacket 1.")
     assert seen("walk to bed 1", "lie on bed 1").startswith("You are in bedroom 1, lying on bed 1.\n")
 
 
