@@ -243,11 +243,10 @@ def test_the_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     find("scene1_518_diffs.json.xz")
     monkeypatch.setenv("VIRTUALHOME_DATA", str(FOLDER))
     env = VirtualHomeEnv(expert=True, reward=10)
-    for index in (0, 7, 33):
-        _, info = env.reset(options={"split": "all", "index": index})
-        while not info["won"]:
-            _, reward, _, _, info = env.step(info["expert_action"])
-        assert reward == 10.0
+    _, info = env.reset(options={"split": "all", "index": 33})
+    while not info["won"]:
+        _, reward, _, _, info = env.step(info["expert_action"])
+    assert reward == 10.0
     assert VirtualHomeEnv(data="generated").reset(seed=0)[1]["task_id"].startswith("train/")
 
 

@@ -214,27 +214,17 @@ def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> Non
     assert env.reset(options={"task_id": name})[1]["task_id"] == name
 
 
-def test_chores_of_published_houses_win_when_they_are_played_again() -> None:
+def test_chores_of_published_houses_are_of_the_split_of_their_titles() -> None:
     find("scene1_518_diffs.json.xz")
-    env, again = VirtualHomeEnv(data=FOLDER, split="train"), VirtualHomeEnv(data=FOLDER)
-    found = 0
-    for index in (0, 20):
-        env.reset(options={"index": index})
-        for task_id, commands in wander(env, index, 100).items():
-            again.reset(options={"task_id": task_id})
-            won = [again.step(command)[4]["won"] for command in commands]
-            assert won == [False] * (len(won) - 1) + [True]
-            found += 1
-    assert found > 1
+    again = VirtualHomeEnv(data=FOLDER)
     # music is heard in titles of "valid_unseen" alone; computers are switched on in others as well
     offered = {}
     for split in ("train", "valid_seen", "valid_unseen"):
         for task_id in again.tasks.ids(split):
             task = again.tasks.by_id(task_id, split)
             if {"stereo", "computer"} <= task.scene.classes.keys():
-                chores = [
-                    Chore("switch_on", (task.scene.classes[name].bit_length() - 1,)) for name in ("stereo", "computer")
-                ]
+                nodes = [task.scene.classes[name].bit_length() - 1 for name in ("stereo", "computer")]
+                chores = [Chore("switch_on", (node,)) for node in nodes]
                 offered[split] = [again.tasks.same_split(task, chore) for chore in chores]
                 break
     assert offered == {"train": [False, True], "valid_seen": [False, True], "valid_unseen": [True, False]}
