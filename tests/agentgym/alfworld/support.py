@@ -126,6 +126,13 @@ def random_game(rng: np.random.Generator, task_type: str | None = None, size: in
     )
 
 
+def play(world: World, *commands: str) -> World:
+    """Play commands that can be done."""
+    for command in commands:
+        assert world.step(command).valid, command
+    return world
+
+
 def key(world: World) -> tuple[Any, ...]:
     """What goals and commands (but for `IDLE` ones) depend on."""
     return (

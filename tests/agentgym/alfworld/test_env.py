@@ -10,6 +10,7 @@ import pytest
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.support import env_of, small_game
+from tests.playing import play
 from tests.refusals import refuses
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
@@ -19,13 +20,6 @@ def mugs(task_type: str = TWO, **changes: Any) -> Game:
     """Two mugs, a teddy bear that fits nowhere, a cabinet, a shelf, a sink."""
     things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]
     return small_game(task_type, ("mug", "desklamp" if task_type == LOOK else "cabinet"), ROOMS, things, **changes)
-
-
-def play(env: ALFWorldEnv, *script: str) -> tuple[Any, ...]:
-    result: tuple[Any, ...] = ()
-    for command in script:
-        result = env.step(command)
-    return result
 
 
 def test_an_episode() -> None:

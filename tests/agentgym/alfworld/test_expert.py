@@ -17,19 +17,13 @@ from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.text import introduction
-from tests.agentgym.alfworld.support import GOALS, PROBLEM, Search, content, games, random_game, small_game
+from tests.agentgym.alfworld.support import GOALS, PROBLEM, Search, content, games, play, random_game, small_game
 from tests.agentgym.hard_inputs import COMMANDS, TASKS, admissible_in_a_crowded_room, turns_in_a_crowded_room
 from tests.cases import cases
 from tests.refusals import refuses
 
 _VERBS = ("go", "open", "close", "take", "move", "use")
 _TREATS = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
-
-
-def play(world: World, *commands: str) -> World:
-    for command in commands:
-        assert world.step(command).valid, command
-    return world
 
 
 def compare(seed: int, count: int) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_g
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.tasks import choose_game, game_of
 from tests.agentgym.alfworld.naive import NaiveWorld
-from tests.agentgym.alfworld.support import envs_of, episodes, games, random_game, small_game, task_id_of
+from tests.agentgym.alfworld.support import envs_of, episodes, games, play, random_game, small_game, task_id_of
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -241,10 +241,7 @@ def goals_kitchen(**changes: object) -> Game:
 
 
 def done_after(game: Game, *commands: str) -> list[Goal]:
-    world = World(game)
-    for command in commands:
-        assert world.step(command).valid, command
-    return goals_done(world)
+    return goals_done(play(World(game), *commands))
 
 
 def other_games(game: Game) -> dict[Goal, Game]:

@@ -10,7 +10,7 @@ from agentgym.rollout.lanes import LaneError, Played, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
-from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
+from tests.agentgym.rollout.test_groups import Coin, Strings, UnjudgedEnv, check_corridor_dynamics, coin, disabled
 from tests.cases import cases
 from tests.playing import corridor, of
 from tests.refusals import refuses
@@ -18,16 +18,13 @@ from tests.refusals import refuses
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
 
-class Shuffled:
+class Shuffled(Coin):
     """Left, right or jump by the generator of the request; who is answered when is drawn by another one."""
 
     def __init__(self, delays: int, fail: Any = None) -> None:
+        super().__init__("left", "right", "jump")
         self.delays, self.fail, self.closed = delays, fail, 0
         self.order: list[int] = []
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        assert list(observations) == [f"cell {key}" for key in infos["state_key"]]
-        return [Reply(("left", "right", "jump")[i]) for i in rng.integers(0, 3, len(observations))]
 
     def reply_queue(self) -> Any:
         return ShuffledQueue(self)
@@ -93,11 +90,8 @@ def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
 
 
 def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
-    class Plain:
-        act = Shuffled.act
-
-    with pytest.warns(RuntimeWarning, match=r"Plain has no reply_queue\(\): lanes are asked one after the other"):
-        table = collect_lanes([disabled(2), disabled(2)], Plain(), tasks=TASKS, group_size=4, seed=3)
+    with pytest.warns(RuntimeWarning, match=r"Coin has no reply_queue\(\): lanes are asked one after the other"):
+        table = collect_lanes([disabled(2), disabled(2)], coin(), tasks=TASKS, group_size=4, seed=3)
     assert table.to_trajectories() == play(2, 0).to_trajectories()
 
     class Other(Shuffled):

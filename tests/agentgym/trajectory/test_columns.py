@@ -119,36 +119,39 @@ def test_integer_arrays_are_numbered_as_their_values(dtype, spread):
 
 
 @cases(
-    "values",
-    np.array([5, -(2**63), 2**63 - 1, 5]),
-    np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
-    np.array([-(2**63), -(2**63) + 1, -(2**63)]),
-    np.array([True, False, True]),
-    np.array([0.5, np.inf, 0.5]),
-    np.array(["red", "blue", "red"]),
-    np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]"),
+    "columns",
+    [np.array([5, -(2**63), 2**63 - 1, 5])],
+    [np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64)],
+    [np.array([-(2**63), -(2**63) + 1, -(2**63)])],
+    [np.array([True, False, True])],
+    [np.array([0.5, np.inf, 0.5])],
+    [np.array(["red", "blue", "red"])],
+    [np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]")],
+    [np.array([3, 1]), [1, "3", 3.0]],
+    [np.array([3, 1], np.int8), np.array([1, 300])],
+    [np.array([3, 1]), np.array([1.0, 0.5])],
 )
-def test_other_arrays_are_numbered_as_their_values(values):
-    same(intern("state", values), one_by_one(values.tolist()))
+def test_other_arrays_are_numbered_as_their_values(columns):
+    said = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+    same(intern("state", *columns), one_by_one(*said))
 
 
-def test_arrays_lists_and_equal_strings_share_their_numbers() -> None:
-    same(intern("state", np.array([3, 1]), [1, "3", 3.0]), one_by_one([3, 1], [1, "3", 3.0]))
-    same(intern("state", np.array([3, 1], np.int8), np.array([1, 300])), one_by_one([3, 1], [1, 300]))
-    same(intern("state", np.array([3, 1]), np.array([1.0, 0.5])), one_by_one([3, 1], [1.0, 0.5]))
+def test_equal_strings_are_one() -> None:
     text = "you are in a room. " * 32
     fresh = [text.encode().decode() for _ in range(3)]
     assert len(set(map(id, fresh))) == 3
     same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
+#: One row of zeros.
+ZEROS = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
+
+
 def test_what_is_not_hashable_is_named_and_tensors_are_numbered_by_value() -> None:
     with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
         intern("state", ["s", ["s"]])
     with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
-        StepTable.from_arrays(
-            group=[0], trajectory=[0], t=[0], state=["s"], action=[0], next_state=[{}], reward=[0], won=[0]
-        )
+        StepTable.from_arrays(**ZEROS | {"state": ["s"], "next_state": [{}]})
     refuses(TypeError, "unhashable", intern, "state", np.zeros((2, 2), np.int64))
     same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
     # In a list they are single objects: every row would silently be a group of its own.
@@ -176,11 +179,10 @@ class Tensor:
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
 @pytest.mark.parametrize("values", ["s", iter([0]), {0: 1}, {0}, 0, np.array(0)])
 def test_what_is_no_sequence_of_rows_is_refused(column, values):
-    columns = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
     with pytest.raises(TypeError, match=f"column '{column}' must be a list or an array with one value per row, got "):
-        StepTable.from_arrays(**{**columns, column: values})
+        StepTable.from_arrays(**ZEROS | {column: values})
     with pytest.raises(TypeError, match=r"column 'won' must be a list or an array .* got NoneType"):
-        StepTable.from_arrays(**{**columns, "won": None})
+        StepTable.from_arrays(**ZEROS | {"won": None})
 
 
 @pytest.mark.parametrize("seed", range(5))
