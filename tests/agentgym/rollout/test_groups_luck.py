@@ -24,7 +24,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import evaluate
 from baselines.play.dynamic_sampling import sample_groups
 from policies.scripted import RandomPolicy
-from tests.agentgym.rollout.test_groups import disabled
+from tests.agentgym.rollout.test_groups import by_place, disabled
 from tests.cases import cases
 from tests.playing import Scripted, stock
 from tests.refusals import refuses
@@ -271,17 +271,6 @@ def test_who_cannot_be_reseeded_is_warned_of_once() -> None:
     refuses(ValueError, "unknown luck 'mine'; known: 'episode', 'group'", collect, envs, same(), luck="mine", **given)
 
 
-class Twin:
-    """Left or right: the same in all places of a step, or in turn."""
-
-    def __init__(self, alike: bool) -> None:
-        self.alike = alike
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        side = rng.integers(2)
-        return [Reply(("left", "right")[(side + i * (not self.alike)) % 2]) for i in range(len(observations))]
-
-
 class Right(Scripted):
     def reply_queue(self) -> InTurn:
         return InTurn(self)
@@ -292,11 +281,11 @@ def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once()
         warnings.simplefilter("always")
         given: Any = {"tasks": [{"index": 2}, {"index": 1}], "seed": 0}
         envs = disabled(2)
-        collect(envs, Twin(True), group_size=2, **given)
-        collect(envs, Twin(True), group_size=2, **given)
+        collect(envs, Scripted("left", "right"), group_size=2, **given)
+        collect(envs, Scripted("left", "right"), group_size=2, **given)
         assert len(caught) == 1
-        collect(disabled(2), Twin(False), group_size=2, **given)
-        collect(disabled(2), Twin(True), group_size=1, **given)
+        collect(disabled(2), by_place("left", "right"), group_size=2, **given)
+        collect(disabled(2), Scripted("left", "right"), group_size=1, **given)
         assert len(caught) == 1
         # Chance makes episodes of another length, and other states: the policy has no choice all the same.
         collect(stock(Coins, 2), same(), tasks=[{}], group_size=4, seed=0)
@@ -304,6 +293,6 @@ def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once()
         collect_lanes([disabled(2), disabled(2)], Right("right"), tasks=[{"index": 2}], group_size=4, seed=0)
         assert len(caught) == 3
     assert all(warning.filename == __file__ for warning in caught)
-    assert "Twin acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
+    assert "Scripted acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
         caught[0].message
     )

@@ -26,7 +26,7 @@ from agentgym.rollout.tree import (
 )
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
-from tests.agentgym.rollout.test_groups import UnjudgedEnv
+from tests.agentgym.rollout.test_groups import Forgetful, UnjudgedEnv
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import of
@@ -317,15 +317,8 @@ def test_a_continuation_begins_with_what_was_shown_in_every_environment(name: st
             assert shown[first] == shown[next_row[int(table.parent[i])]]
 
 
-class Quiet:
-    """Finds its prompt too long from the third step on."""
-
-    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply("", finish="prompt-too-long") if each == "cell 3" else Reply("right") for each in observations]
-
-
 def test_a_continuation_ends_where_its_prompt_does_not_fit() -> None:
-    table = tree(policy=Quiet(), group_size=1, branches=1)
+    table = tree(policy=Forgetful("cell 3"), group_size=1, branches=1)
     # From cell 2: cells 2, 3 and there nothing more; from cell 1 one step more. Every step is continued once.
     assert [len(own(table, i)) for i in range(table.n_trajectories)] == [2, 3, 2, 1, 3, 2, 1]
     assert (set(table.endings), table.actions[table.action[own(table, 3)[-1]]]) == ({Ending.TIME_LIMIT}, "")
