@@ -268,7 +268,7 @@ def by_task(study: Trainings) -> list[Table]:
     """
     reference, clones = study.finals.get(REFERENCE, []), _clones(study)
     methods = {name: runs for name, runs in study.finals.items() if len(runs) == len(reference)}
-    about = f"{study.config.learning.env.rpartition('/')[2]}, {study.config.learning.model}, {len(reference)} seeds"
+    about = f"{study.config.name}, {len(reference)} seeds"
 
     def cell(runs: Sequence[Record], mask: Bools) -> str:
         def won(record: Record) -> float:

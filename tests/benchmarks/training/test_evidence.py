@@ -182,7 +182,7 @@ def test_success_by_faults_counts_the_tasks_of_all_splits():
     made = Trainings(plan.config, [clone, grpo], version=1, machine=describe_machine())
     assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
     (table,) = evidence.by_task(made)
-    assert table.title == "Telecom-v0, tiny, 1 seeds: success at the end by number of faults"
+    assert table.title == "telecom-n1, 1 seeds: success at the end by number of faults"
     assert table.heads[:2] == ["method", "1 (4 tasks)"]
     assert sum(int(head.split("(")[1].split()[0]) for head in table.heads[1:]) == 8
     assert [line[:2] for line in table.texts] == [["clone", "0.0"], ["grpo", "75.0"]]
