@@ -102,8 +102,8 @@ def check_credit(given: dict[str, Any]) -> None:
                 raise
             return
     assert advantages.dtype == np.float64
-    per_token = given["method"].startswith("prime")
-    assert advantages.shape == ((len(table), 2) if per_token else (len(table),))
+    per_token = given["method"].startswith(("prime", "rlsd", "rlcsd"))
+    assert advantages.shape == ((len(table), 3) if per_token else (len(table),))
     assert not np.isinf(advantages).any()
     assert np.array_equal(table.reward, before)
     assert np.array_equal(method(table), advantages, equal_nan=True)

@@ -18,7 +18,7 @@ from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles
-from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit import TaskGraphs
 from wrappers.process_reward import ProcessReward
 from wrappers.shaping import GraphShaping, VectorGraphShaping
 

@@ -24,8 +24,7 @@ from wrappers.canonical import (
     relabel_states,
     rewardflow_key,
 )
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit import gigpo, graphgpo
 from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.similar_states import SentenceEncoder, cluster_vectors
 

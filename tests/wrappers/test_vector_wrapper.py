@@ -23,7 +23,7 @@ from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import VectorSnapshots
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates, observation_key
-from wrappers.credit.grpo import GRPO
+from wrappers.credit import GRPO
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.process_reward import VectorProcessReward
 from wrappers.prompt import VectorPromptWindow

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import wrappers.credit
 from agentgym.trajectory import Reply, StepTable, forks
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
@@ -19,21 +18,20 @@ from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.naive_branches import whole_rows
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import (
+    bpo,
     gae,
-    gigpo,
     graphgpo,
     grpo,
-    hgpo,
-    potential,
     process_reward,
     reinforce_plus_plus,
     reinforce_plus_plus_baseline,
     rewardflow,
     rloo,
+    tree_grpo,
+    vine,
 )
-from wrappers.credit.bpo import bpo
 from wrappers.credit.forks import Forest, over_forks, spread
 from wrappers.credit.group import contexts, episode_advantages
 from wrappers.credit.options import declaration
@@ -41,19 +39,13 @@ from wrappers.credit.potential import PRESETS as POTENTIALS
 from wrappers.credit.returns import discounted_returns, episode_level, mean_returns
 from wrappers.credit.segments import by_count, by_event, by_turn
 from wrappers.credit.state_graph import transitions
-from wrappers.credit.tree_grpo import tree_grpo
-from wrappers.credit.vine import vine
 
 # Three episodes, two of which begin alike: b was cut from a after its first step.
 #
 #   a:  s -x-> u -up-> goal      rows 0 1, won
 #   b:         u -down-> pit     row 2
 #   c:  s -left-> pit            row 3
-TREE = StepTable.from_arrays(
-    group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0], state=["s", "u", "u", "s"],
-    action=["x", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"], reward=[0, 1, 0, 0],
-    won=[1, 1, 0, 0], parent={"b": ("a", 0)},
-)  # fmt: skip
+TREE = episodes("s -x-> u -up-> goal +", "0.0: u -down-> pit", "s -left-> pit")
 
 
 def test_grpo_and_graphgpo_by_hand() -> None:
@@ -67,12 +59,7 @@ def test_grpo_and_graphgpo_by_hand() -> None:
     np.testing.assert_allclose(graphgpo(TREE, eps=0.0), expected)
     # A hundred continuations of the step from u, all to the pit: out of s there are still two steps, x and left.
     many = 100
-    tree = StepTable.from_arrays(
-        group=["g"] * (3 + many), trajectory=["a", "a", "c", *range(many)], t=[0, 1, 0] + [1] * many,
-        state=["s", "u", "s"] + ["u"] * many, action=["x", "up", "left"] + ["down"] * many,
-        next_state=["u", "goal", "pit"] + ["pit"] * many, reward=[0, 1, 0] + [0] * many,
-        won=[1, 1, 0] + [0] * many, parent=dict.fromkeys(range(many), ("a", 0)),
-    )  # fmt: skip
+    tree = episodes("s -x-> u -up-> goal +", "s -left-> pit", *["0.0: u -down-> pit"] * many)
     for method, of_steps in ((graphgpo, {"beta_episode": 0.0}), (rewardflow, {"alpha_trajectory": 0.0})):
         steps = method(tree, unit="visit", eps=0.0, **of_steps)
         np.testing.assert_allclose(steps[[0, 2]], [np.sqrt(0.5), -np.sqrt(0.5)])
@@ -129,12 +116,13 @@ def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
     return np.array([np.mean(of_whole[source == row], axis=0) for row in range(len(table))])
 
 
-#: What all methods do, in a form in which it is what the episodes give one by one.
+#: What all methods do, in forms in which it is what the episodes give one by one.
+EDGES, AUTHORS = {"unit": "edge"}, {"preset": "authors"}
 SAME = {
-    "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {},
-    "frontier": {}, "gae": {}, "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
-    "hisr": {}, "igpo": {}, "potential": {}, "prime": {},
-    "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
+    "graphgpo": [EDGES], "rewardflow": [EDGES], "action_targets": [{}], "attribution": [{}], "frontier": [{}],
+    "gae": [{}], "gigpo": [{}, AUTHORS], "grpo": [{}, AUTHORS], "hcapo": [{"smoothing": 0.5}], "hgpo": [{}, AUTHORS],
+    "hisr": [{}], "igpo": [{}], "potential": [{"preset": preset} for preset in POTENTIALS], "prime": [{}],
+    "rloo": [{}], "salt": [{}], "spa": [{"rescale": True}], "dapo": [{}], "ragen2": [{}],
 }  # fmt: skip
 #: Statistics over steps count each row once: compared elsewhere in this file.
 STEPS_ONCE = {
@@ -145,10 +133,11 @@ ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta
 
 
 @pytest.mark.parametrize("penalty", ["row", "discounted", "advantage"])
-@pytest.mark.parametrize("name", SAME)
-def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str, penalty: str) -> None:
-    method = getattr(wrappers.credit, name)
-    options = dict(SAME[name])
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, forms in SAME.items() for form in forms])
+def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
+    name: str, form: dict[str, Any], penalty: str
+) -> None:
+    method, options = METHODS[name], dict(form)
     if "penalty" in (method.__doc__ or "") and name not in ("action_targets", "attribution", "hisr", "spa"):
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
@@ -160,7 +149,7 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
 
 @pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
-    method = getattr(wrappers.credit, name)
+    method = METHODS[name]
     for table in FORESTS[:4]:
         arguments = beside(name, table)
         found = method(table, **arguments)
@@ -200,20 +189,12 @@ def test_returns_to_go_are_the_mean_over_the_episodes_and_are_whitened_over_rows
             np.testing.assert_allclose(reinforce_plus_plus(table, gamma=0.9), whitened, atol=1e-9)
 
 
-def test_authors_presets_take_forks_too() -> None:
+def test_values_behind_the_end_are_those_of_the_episode() -> None:
     for table in FORESTS:
         whole, source = table.unfolded()
-        for method in (grpo, gigpo, hgpo):
-            found = method(table, preset="authors")
-            np.testing.assert_allclose(found, averaged(table, method(whole, preset="authors")), atol=1e-9)
-        for preset in POTENTIALS:
-            found = potential(table, preset=preset)
-            np.testing.assert_allclose(found, averaged(table, potential(whole, preset=preset)), atol=1e-9)
-        last = np.linspace(-1, 1, table.n_trajectories)
-        values = np.random.default_rng(0).normal(size=len(table))
+        last, values = np.linspace(-1, 1, table.n_trajectories), np.random.default_rng(0).normal(size=len(table))
         found = gae(table, values=values, last_values=last, lam=0.8)
-        of_whole = gae(whole, values=values[source], last_values=last, lam=0.8)
-        np.testing.assert_allclose(found, averaged(table, of_whole), atol=1e-9)
+        close(found, averaged(table, gae(whole, values=values[source], last_values=last, lam=0.8)))
 
 
 def test_what_depends_on_the_rows_before_is_what_the_whole_episode_says() -> None:
@@ -275,7 +256,7 @@ SHARING = {
 def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, method = FORESTS[0], getattr(wrappers.credit, name)
+    table, method = FORESTS[0], METHODS[name]
     arguments = beside(name, table)
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
@@ -359,7 +340,6 @@ def test_trees_sums_and_marks_by_hand() -> None:
     assert forest.leaves.tolist() == [4, 2, 1, 1, 2, 1, 1, 1, 1]
     # Ways begin at the roots' first rows, and behind every fork on both sides.
     assert forest.begins.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
-    forest = Forest(TABLE)
     assert forest.below(np.array([1.0, 10, 100, 1000, 10000])).tolist() == [
         1111, 101, 1, 1, 1010, 10, 100, 1000, 10000,
     ]  # fmt: skip
@@ -389,10 +369,6 @@ WITH_PRESETS = [(method, preset) for method in BRANCHES_PROPERTIES_METHODS for p
 SEEDS = st.integers(0, 10**6)
 
 
-def _close(a, b, atol=1e-9):
-    np.testing.assert_allclose(a, b, rtol=0, atol=atol)
-
-
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS)
 def test_which_rows_are_scored(method, seed):
@@ -408,15 +384,15 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     table = random_trees(seed)
     scaled = dataclasses.replace(table, reward=table.reward * factor)
     if method is tree_grpo:
-        _close(tree_grpo(scaled, eps=0.0), tree_grpo(table, eps=0.0))
-        _close(tree_grpo(scaled, compare="parent"), factor * tree_grpo(table, compare="parent"))
+        close(tree_grpo(scaled, eps=0.0), tree_grpo(table, eps=0.0))
+        close(tree_grpo(scaled, compare="parent"), factor * tree_grpo(table, compare="parent"))
     else:
-        _close(method(scaled), factor * method(table))
-    _close(method(scaled, outcome="won"), method(table, outcome="won"))
+        close(method(scaled), factor * method(table))
+    close(method(scaled, outcome="won"), method(table, outcome="won"))
 
 
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
-def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused(method, preset):
+def test_large_rewards_of_branches_overflow_nowhere_and_huge_ones_are_refused(method, preset):
     table = random_trees(1)
     table.reward[table.parent[table.parent >= 0][0]] = 1e101
     refuses(ValueError, "rewards must be within", method, table, preset=preset)

@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.credit.naive_potential import naive_potential
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.grpo import grpo
-from wrappers.credit.potential import PRESETS, Potential, potential, potential_values
+from wrappers.credit import gigpo, graphgpo, grpo
+from wrappers.credit.potential import PRESETS, potential, potential_values
 
 # Out of s: right twice, then up wins once and down loses once; left loses at once.
 TABLE = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
@@ -241,6 +238,3 @@ def test_levels_wrong_options_and_the_wrapper() -> None:
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
     refuses(ValueError, "reward_on='state' needs rewards='end'", potential, TABLE, preset="g2po", rewards="steps")
     refuses(ValueError, "tau must be at least 1e-06, got 0", potential, TABLE, tau=0)
-    assert Potential.method is potential
-    assert Potential(CorridorVectorEnv(2))._options == {}  # the method's own preset, g2po, counts
-    assert Potential(CorridorVectorEnv(2), preset="rtmc", gamma=0.9)._options == {"preset": "rtmc", "gamma": 0.9}
