@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,6 @@ import agentgym  # noqa: F401  # registers the environments
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
-from tests.wrappers.whole_stack import Singles
 from wrappers.credit import TaskGraphs
 from wrappers.process_reward import ProcessReward
 from wrappers.shaping import GraphShaping, VectorGraphShaping
@@ -169,42 +168,6 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **o: VectorGraphShaping(CorridorVectorEnv(1), **o),
     ):
         refuses(error, words, build, **{"gamma": 0.9, **options})
-
-
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-@pytest.mark.parametrize("kind", ["text", "gymnasium"])
-def test_a_vector_environment_equals_single_ones(kind: str, mode: AutoresetMode) -> None:
-    n, rng = 3, np.random.default_rng(1)
-    options: dict[str, Any] = {"gamma": 0.9, "decay": 0.8}
-    if kind == "text":
-        envs: gym.vector.VectorEnv = CorridorVectorEnv(n, autoreset_mode=mode, max_episode_steps=6)
-        inner: list[gym.Env] = [TimeLimit(CorridorEnv(), 6) for _ in range(n)]
-    else:
-        options["key"] = cell
-        envs = SyncVectorEnv([lambda: gym.make("FrozenLake-v1")] * n, autoreset_mode=mode)
-        inner = [gym.make("FrozenLake-v1") for _ in range(n)]
-    vector, shared = VectorGraphShaping(envs, **options), TaskGraphs()
-    singles = Singles([GraphShaping(env, graphs=shared, **options) for env in inner], mode)
-    vector.reset(seed=5)
-    for i, env in enumerate(singles.envs):
-        env.reset(seed=5 + i)
-    shaped = 0
-    for _ in range(300):
-        if kind == "text":
-            actions: Any = [str(word) for word in rng.choice(["left", "right", "right", "jump"], n)]
-        else:
-            actions = rng.integers(0, 4, n)
-        _, rewards, terminated, truncated, infos = vector.step(actions)
-        for i, (reward, ends, cut, info, now) in enumerate(singles.step(list(actions))):
-            assert (rewards[i], terminated[i], truncated[i]) == (reward, ends, cut)
-            assert (infos["shaping"][i], infos["unshaped_reward"][i]) == (now["shaping"], now["unshaped_reward"])
-            if info is not None and (ends or cut) and mode is AutoresetMode.SAME_STEP:
-                assert infos["final_info"]["shaping"][i] == info["shaping"]
-                assert infos["final_info"]["unshaped_reward"][i] == info["unshaped_reward"]
-            assert vector.potential[i] == singles.envs[i].potential
-            shaped += info is not None and info["shaping"] != 0
-    assert vector.graphs.state_dict() == shared.state_dict()
-    assert shaped > 50
 
 
 def test_finished_sub_envs_are_left_alone_when_nothing_resets_them() -> None:
