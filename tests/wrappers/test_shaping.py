@@ -225,14 +225,12 @@ class Problem(gym.Env[int, Any]):
         return end, reward, bool(self.ends[end]), False, {}
 
 
-def rewards_of(env: gym.Env, problem: Problem, by_a_step: bool = False) -> np.ndarray:
-    """Reward of every (state, action, next state) as the environment pays it, after a reset or a step to the state."""
+def rewards_of(env: gym.Env, problem: Problem) -> np.ndarray:
+    """Reward of every (state, action, next state) as the environment pays it."""
     found = np.zeros_like(problem.reward)
     for state, action, end in np.argwhere(problem.chance > 0).tolist():
         if not problem.ends[state]:
             env.reset(options={"state": state})
-            if by_a_step:
-                env.step((0, state))
             found[state, action, end] = env.step((action, end))[1]
     return found
 
@@ -285,63 +283,6 @@ def test_values_move_by_the_potential_and_the_best_actions_stay(seed, n, sparse,
     inside = ~problem.ends
     np.testing.assert_allclose(shaped[inside], (plain - potential[:, None])[inside], rtol=0, atol=1e-10 * max(1, scale))
     assert (best(shaped)[inside] == best(plain)[inside]).all()
-
-
-def test_another_discount_than_the_learners_can_change_the_best_action() -> None:
-    # The guarantee is not empty: from state 0, action 0 goes to state 1 (near success, yet it never gets there) and
-    # comes back; action 1 goes to success at once, for 1. A discount of 1 in the shaping pays 0.9 for the way to 1
-    # today and takes it back tomorrow, when the learner counts half of it.
-    problem = Problem(4, np.random.default_rng(0), sparse=True)
-    problem.chance = np.zeros((4, ACTIONS, 4))
-    problem.chance[0, 0, 1] = problem.chance[0, 1:, 3] = problem.chance[1, :, 0] = 1.0
-    problem.chance[2:, :, 0] = 1.0
-    graphs = TaskGraphs()
-    graphs.add("", 1, 3, True)
-    frozen = Frozen()
-    frozen.load_state_dict(graphs.state_dict())
-    chosen = {}
-    for gamma in (0.5, 1.0):
-        env = GraphShaping(problem, gamma, scale=4.0, graphs=frozen, key=lambda observation, info: observation)
-        chosen[gamma] = solve(problem, rewards_of(env, problem), 0.5)[0].argmax()
-    # Plain: 1 at once against 0.5 * 0.5 * 1. Shaped with 1: 3.6 + 0.5 * (-3.6) = 1.8 for a round of action 0.
-    assert chosen == {0.5: 1, 1.0: 0}
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(3, 7),
-    gamma=st.sampled_from([0.5, 0.97]),
-    weight=st.sampled_from([0.1, -1.0, 20.0]),
-)
-def test_scores_as_levels_move_values_by_the_level_and_the_best_actions_stay(seed, n, gamma, weight) -> None:
-    rng = np.random.default_rng(seed)
-    problem, level = Problem(n, rng, sparse=False), rng.normal(size=n)
-    env = ProcessReward(problem, lambda steps: [level[step.observation] for step in steps], weight, "value", gamma)
-    plain = solve(problem, rewards_of(problem, problem), gamma)
-    inside = ~problem.ends
-    # A state that a step led to is worth less by its level; one that an episode begins in is worth what it was.
-    later = solve(problem, rewards_of(env, problem, by_a_step=True), gamma)
-    expected = plain - weight * level[:, None]
-    np.testing.assert_allclose(later[inside], expected[inside], rtol=0, atol=1e-10 * max(1, weight))
-    first = (problem.chance * (rewards_of(env, problem) + gamma * later.max(1) * inside)).sum(2)
-    np.testing.assert_allclose(first[inside], plain[inside], rtol=0, atol=1e-10 * max(1, weight))
-    assert (best(later)[inside] == best(plain)[inside]).all()
-    assert (best(first)[inside] == best(plain)[inside]).all()
-
-
-@pytest.mark.parametrize(("kind", "gamma"), [("contribution", 0.5), ("value", 1.0)])
-def test_scores_of_another_kind_or_discount_can_change_the_best_action(kind: Any, gamma: float) -> None:
-    # State 0: action 0 goes to state 1, which the scorer praises with 4, and comes back; the others end, for 1 at once.
-    # Levels with the learner's discount, 1/2: 2 + 1/2 (-4) for a round. With discount 1: 4 + 1/2 (-4). As it is: 4.
-    problem = Problem(4, np.random.default_rng(0), sparse=True)
-    problem.chance = np.zeros((4, ACTIONS, 4))
-    problem.chance[0, 0, 1] = problem.chance[0, 1:, 3] = problem.chance[1:, :, 0] = 1.0
-    level = [0.0, 4.0, 0.0, 0.0]
-    chosen = []
-    for asked in ((kind, gamma), ("value", 0.5)):
-        env = ProcessReward(problem, lambda steps: [level[step.observation] for step in steps], 1.0, *asked)
-        chosen.append(int(solve(problem, rewards_of(env, problem, by_a_step=True), 0.5)[0].argmax()))
-    assert chosen == [0, 1]
 
 
 @pytest.mark.parametrize("limit", [3, 5])

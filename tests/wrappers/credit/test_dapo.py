@@ -131,17 +131,13 @@ def test_which_sub_envs_hold_no_contrast():
     _play(envs, infos, np.ones(12, bool))
     assert envs.sub_envs_without_contrast().tolist() == [False] * 4 + [True] * 8
     # A full reset forgets the tasks and the table.
-    _, infos = envs.reset(options=_tasks(1, 7, 8))
-    _play(envs, infos, np.ones(12, bool))
-    assert envs.sub_envs_without_contrast().tolist() == [True] * 4 + [False] * 8
-
-
-def test_a_task_drawn_again_adds_to_its_group():
-    # Of task 7, four odd and even sub-environments win and lose; played in even ones only, it would be lost.
-    envs = _corridors()
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     _play(envs, infos, np.ones(12, bool))
-    mask = envs.sub_envs_without_contrast() & (np.arange(12) % 2 == 0)
+    without = envs.sub_envs_without_contrast()
+    assert without.tolist() == [True] * 4 + [False] * 4 + [True] * 4
+    # A task drawn again adds to its group. Of 7, odd and even sub-environments win and lose; in even ones only it would
+    # be lost.
+    mask = without & (np.arange(12) % 2 == 0)
     _, infos = envs.reset(options={"reset_mask": mask, "per_env": _tasks(7, 7, 7)})
     _play(envs, infos, mask)
     assert (envs.table().trajectory_group == envs.table().groups.index("task-7")).sum() == 8

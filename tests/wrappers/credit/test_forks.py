@@ -370,15 +370,6 @@ SEEDS = st.integers(0, 10**6)
 
 
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
-@given(seed=SEEDS)
-def test_which_rows_are_scored(method, seed):
-    table = random_trees(seed)
-    scored = np.isfinite(method(table))
-    # Several episodes of a group begin in its first state, so that the value of every beginning is known.
-    assert np.array_equal(scored, table.parent[table.trajectory] < 0 if method is vine else np.ones(len(table), bool))
-
-
-@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
 def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     table = random_trees(seed)
