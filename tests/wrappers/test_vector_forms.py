@@ -11,25 +11,9 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
+import wrappers
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.wrappers.whole_stack import Singles, frozen, seen
-from wrappers import (
-    GraphShaping,
-    InvalidActionPenalty,
-    ProcessReward,
-    PromptWindow,
-    ReplyParser,
-    TaskGraphs,
-    Transcript,
-    VectorGraphShaping,
-    VectorInvalidActionPenalty,
-    VectorProcessReward,
-    VectorPromptWindow,
-    VectorReplyParser,
-    VectorTranscript,
-)
-
-Forms = Callable[[], tuple[Callable[[Any], Any], Callable[[Any], Any]]]
 
 
 def opinions(steps: Any) -> list[float | None]:
@@ -42,33 +26,20 @@ def opinions(steps: Any) -> list[float | None]:
     return found
 
 
-def shaping() -> Any:
-    options: Any = {"gamma": 0.9, "decay": 0.8, "key": lambda observation, info: str(observation)}
-    return partial(GraphShaping, graphs=TaskGraphs(), **options), partial(VectorGraphShaping, **options)
-
-
-def scored(kind: str) -> Forms:
-    options: Any = {"scorer": opinions, "weight": 0.7, "kind": kind, "gamma": 0.9}
-    return lambda: (partial(ProcessReward, **options), partial(VectorProcessReward, **options))
-
-
-def of_replies(single: Any, vector: Any, **options: Any) -> Forms:
-    return lambda: (
-        lambda env: single(ReplyParser(env), **options),
-        lambda envs: vector(VectorReplyParser(envs), **options),
-    )
-
-
-COMMANDS = ["left", "right", "right", "jump", "up"]
-FORMS: dict[str, Forms] = {
-    "penalty": of_replies(InvalidActionPenalty, VectorInvalidActionPenalty, penalty=0.25),
-    "window": of_replies(
-        PromptWindow, VectorPromptWindow, history=2, admissible=True, keep_first=True, max_chars=250, facts=("score",)
+#: Wrappers of replies, and those that score what is done anywhere; the vector form is called Vector and its name.
+READING: list[tuple[str, dict[str, Any]]] = [
+    ("InvalidActionPenalty", {"penalty": 0.25}),
+    ("PromptWindow", {"history": 2, "admissible": True, "keep_first": True, "max_chars": 250, "facts": ("score",)}),
+    ("Transcript", {"instructions": False}),
+]
+SCORING: list[tuple[str, dict[str, Any]]] = [
+    ("GraphShaping", {"gamma": 0.9, "decay": 0.8, "key": lambda observation, info: str(observation)}),
+    *(
+        ("ProcessReward", {"scorer": opinions, "weight": 0.7, "kind": kind, "gamma": 0.9})
+        for kind in ("contribution", "value", "advantage")
     ),
-    "transcript": of_replies(Transcript, VectorTranscript, instructions=False),
-    "shaping": shaping,
-    **{kind: scored(kind) for kind in ("contribution", "value", "advantage")},
-}
+]
+COMMANDS = ["left", "right", "right", "jump", "up"]
 PICTURES: Any = {"id": "AgentRL/VisualSokoban-v0", "max_episode_steps": 6}
 #: Of each world a single environment, our vector environment if there is one, and what is answered there.
 WORLDS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None, Any]] = {
@@ -77,20 +48,28 @@ WORLDS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None, Any]] = {
     "pictures": (partial(gym.make, **PICTURES), partial(gym.make_vec, **PICTURES), COMMANDS),
     "numbers": (partial(gym.make, "CartPole-v1", max_episode_steps=10), None, range(2)),
 }
-#: Wrappers of replies, and those that score what is done anywhere.
-READING, SCORING = ("penalty", "window", "transcript"), ("shaping", "contribution", "value", "advantage")
-CASES = [*itertools.product(FORMS, ("ours", "stock")), ("window", "pictures"), *((form, "numbers") for form in SCORING)]
+CASES = [
+    *((*form, world) for form, world in itertools.product([*READING, *SCORING], ("ours", "stock"))),
+    *((*form, "numbers") for form in SCORING),
+    (*READING[1], "pictures"),
+]
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-@pytest.mark.parametrize(("form", "world"), CASES)
-def test_a_vector_wrapper_is_its_single_form_in_every_place(form: str, world: str, mode: AutoresetMode) -> None:
+@pytest.mark.parametrize(("name", "options", "world"), CASES)
+def test_a_vector_wrapper_is_its_single_form_in_every_place(
+    name: str, options: dict[str, Any], world: str, mode: AutoresetMode
+) -> None:
     n, rng = 3, np.random.default_rng(1)
-    (single, vector), (make, ours, answers) = FORMS[form](), WORLDS[world]
-    if form in READING:
+    make, ours, answers = WORLDS[world]
+    envs = ours(num_envs=n, autoreset_mode=mode) if ours else SyncVectorEnv([make] * n, autoreset_mode=mode)
+    inner = [make() for _ in range(n)]
+    if (name, options) in READING:
         answers = [f"<action>{command}</action>" for command in answers]
-    envs = vector(ours(num_envs=n, autoreset_mode=mode) if ours else SyncVectorEnv([make] * n, autoreset_mode=mode))
-    singles = Singles([single(make()) for _ in range(n)], mode, seed=5)
+        envs, inner = wrappers.VectorReplyParser(envs), [wrappers.ReplyParser(env) for env in inner]
+    shared = {"graphs": wrappers.TaskGraphs()} if name == "GraphShaping" else {}
+    envs = getattr(wrappers, f"Vector{name}")(envs, **options)
+    singles = Singles([getattr(wrappers, name)(env, **options, **shared) for env in inner], mode, seed=5)
     envs.reset(seed=5)
     ended = 0
     for _ in range(100):

@@ -37,9 +37,8 @@ def test_by_hand() -> None:
     # Last step: 1 - 0.5 = 0.5. Before: 0 + 0.9 * 0.5 - 0.2 + 0.9 * 0.8 * 0.5 = 0.25 + 0.36. Other: 0 - 0.3.
     found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8)
     np.testing.assert_allclose(found, [0.61, 0.5, -0.3])
-    np.testing.assert_allclose(
-        lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8), [0.81, 1.0, 0.0], atol=1e-15
-    )
+    found = lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8)
+    np.testing.assert_allclose(found, [0.81, 1.0, 0.0], atol=1e-15)
     table = StepTable.from_arrays(
         group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3, action=["a"] * 3, next_state=["u"] * 3,
         reward=[1.0] * 3, won=[False] * 3, terminated=[True, False, False], truncated=[False, True, False],
@@ -68,20 +67,6 @@ def test_equals_the_loop_in_any_order_of_rows(seed: int, gamma: float, lam: floa
     values, last_values = rng.normal(size=len(table)), rng.normal(size=table.n_trajectories)
     found = gae(table, values=values, last_values=last_values, gamma=gamma, lam=lam)
     np.testing.assert_allclose(found, naive(table, values, last_values, gamma, lam), atol=1e-12)
-
-
-def test_lam_one_is_the_return_less_the_value_and_lam_zero_one_step_ahead() -> None:
-    table = random_table(3)
-    values = np.random.default_rng(0).normal(size=len(table))
-    np.testing.assert_allclose(
-        lambda_returns(table, values=values, gamma=0.9, lam=1.0), discounted_returns(table, 0.9), atol=1e-12
-    )
-    ahead = np.zeros(len(table))
-    ahead[:-1] = values[1:]
-    ahead[table.last] = 0.0
-    np.testing.assert_allclose(
-        gae(table, values=values, gamma=0.9, lam=0.0), table.reward + 0.9 * ahead - values, atol=1e-12
-    )
 
 
 @cases(

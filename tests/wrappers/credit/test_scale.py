@@ -17,7 +17,7 @@ from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, WITH_PRESETS, with_inputs
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, PAIRS, SHAPES, hard_rows
-from wrappers.credit import bi_level_gae, gae, hgpo, rewardflow, token_gae
+from wrappers.credit import gae, hgpo, rewardflow
 from wrappers.credit.options import declared
 
 LARGE = [1e100, -1e100]
@@ -105,14 +105,6 @@ def test_a_column_with_a_bad_number_is_refused_by_name(name: str, column: str) -
     assert np.isfinite(method(table, **{**given, column: numbers})).all()
     for value in (float("nan"), float("inf"), 1e301, "many", None):
         refuses(ValueError, column, method, table, **{**given, column: [*numbers[:-1], value]})
-
-
-def test_tokens_with_bad_numbers_are_refused_by_name() -> None:
-    ends = [[False, True]]
-    for value in (float("nan"), 1e301):
-        refuses(ValueError, "rewards", token_gae, [[0.0, value]], [[0.0, 0.0]], [[True, True]])
-        refuses(ValueError, "values", bi_level_gae, [[0.0, 1.0]], [[value, 0.0]], [[True, True]], ends)
-        refuses(ValueError, "last_values", token_gae, [[0.0, 1.0]], [[0.0, 0.0]], [[True, True]], last_values=[value])
 
 
 def test_contexts_longer_than_any_episode_cost_nothing() -> None:

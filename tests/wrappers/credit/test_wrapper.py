@@ -15,6 +15,7 @@ from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
+from wrappers import CanonicalStates, VectorReplyParser
 from wrappers.credit import GAE, GRPO, CreditWrapper, GiGPO, GraphGPO, RewardFlow
 from wrappers.credit.options import declaration
 
@@ -33,13 +34,13 @@ def _envs(mode=AutoresetMode.DISABLED):
     return CorridorVectorEnv(8, max_episode_steps=9, autoreset_mode=mode)
 
 
-def _play(envs, seed=0):
+def _play(envs, seed=0, form="{}"):
     """Random commands until every sub-environment has ended once; returns what happened."""
     rng = np.random.default_rng(seed)
     _, infos = envs.reset(seed=0, options=TASKS)
     history, playing = [infos], np.ones(8, bool)
     while playing.any():
-        actions = [str(a) for a in rng.choice(["left", "right", "right", "jump"], 8)]
+        actions = [form.format(a) for a in rng.choice(["left", "right", "right", "jump"], 8)]
         _, rewards, terminated, truncated, infos = envs.step(actions)
         history.append((actions, rewards, terminated, truncated, infos))
         playing &= ~(terminated | truncated)
@@ -84,10 +85,10 @@ def test_groups_by_task_and_options_of_the_wrapped() -> None:
     _play(envs)
     assert envs.table().groups == ("start-2", "start-3")
     assert envs.table().n_trajectories == 8
-    envs = GraphGPO(_Renaming(_envs()))
-    _play(envs)
+    envs = GraphGPO(CanonicalStates(VectorReplyParser(_envs()), key=lambda seen, info: f"<{info['state_key']}>"))
+    _play(envs, form="<action>{}</action>")
     table = envs.table()
-    assert set(table.actions) == {"LEFT", "RIGHT", "JUMP"}
+    assert set(table.actions) == {"left", "right", "jump"}
     assert "<2>" in table.states
     assert "<4> [success]" in table.states
     plain, wrapped = _envs(AutoresetMode.SAME_STEP), GRPO(_envs(AutoresetMode.SAME_STEP))
@@ -128,23 +129,6 @@ def test_unfinished_groups_are_an_error():
 def test_wrong_options_fail_at_once(wrapper):
     refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
     refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
-
-
-class _Renaming(gym.vector.VectorWrapper):
-    """Adds upper-case commands and bracketed canonical keys, as a reply and a state wrapper would."""
-
-    def reset(self, **kwargs):
-        observations, infos = self.env.reset(**kwargs)
-        return observations, self._add(infos, [""] * self.num_envs)
-
-    def step(self, actions):
-        *rest, infos = self.env.step(actions)
-        return *rest, self._add(infos, [action.upper() for action in actions])
-
-    def _add(self, infos, commands):
-        infos["command"] = np.array(commands, object)
-        infos["canonical_key"] = np.array([f"<{key}>" for key in infos["state_key"]], object)
-        return infos
 
 
 def started(count: int = 3, start: int = 2, mode: str = "Disabled") -> GRPO:
