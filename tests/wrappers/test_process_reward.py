@@ -284,22 +284,3 @@ def test_scores_may_be_any_numbers() -> None:
         _, rewards, *_, infos = envs.step(["jump", "jump"])
         assert rewards.tolist() == [0.5, -0.5]
         np.testing.assert_array_equal(infos["process_reward"], [1.0, NAN])
-
-
-@cases(
-    "options, error, words",
-    ({"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
-    ({"weight": "1"}, TypeError, "weight must be a number, got '1'"),
-    ({"weight": True}, TypeError, "weight must be a number, got True"),
-    ({"weight": NAN}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
-    ({"gamma": None}, TypeError, "gamma must be a number, got None"),
-    ({"gamma": 0.0}, ValueError, r"gamma is the learner's discount: pass a number in \(0, 1\], got 0.0"),
-    ({"gamma": 1.5}, ValueError, "discount"),
-    ({"kind": "level"}, ValueError, r"kind must be one of \('contribution', 'value', 'advantage'\), got 'level'"),
-)
-def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    for make in (
-        lambda **given: ProcessReward(CorridorEnv(), **given),
-        lambda **given: VectorProcessReward(corridor(1), **given),
-    ):
-        refuses(error, words, make, **{"scorer": Says(), **options})

@@ -106,17 +106,6 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     assert len(rendered) <= 15
 
 
-@cases(
-    "options, message",
-    ({"history": -1}, "history must be an integer of at least 0 or None"),
-    ({"history": 2.0}, "history must be an integer"),
-    ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
-    ({"max_chars": "80"}, "max_chars must be an integer"),
-)
-def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
-    refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
-
-
 def test_wrong_options_and_observations_are_refused() -> None:
     refuses(TypeError, "histroy", VectorPromptWindow, CorridorVectorEnv(1), histroy=2)
     refuses(ValueError, "pass a text as instructions", PromptWindow, _Silent())

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
-from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.refusals import refuses
 from wrappers.credit import TaskGraphs
 from wrappers.process_reward import ProcessReward
 from wrappers.shaping import GraphShaping, VectorGraphShaping
@@ -138,27 +136,6 @@ def test_pickles_specifications_and_shared_graphs() -> None:
         GraphShaping(gym.make("FrozenLake-v1"), gamma=0.9).reset()
     with pytest.raises(TypeError, match="tobytes"):
         GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
-
-
-@cases(
-    "options, error, words",
-    ({"gamma": 0.0}, ValueError, "discount"),
-    ({"gamma": 1.1}, ValueError, "discount"),
-    ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
-    ({"decay": True}, TypeError, "decay must be a number, got True"),
-    ({"scale": None}, TypeError, "scale must be a number, got None"),
-    ({"decay": float("nan")}, ValueError, "decay"),
-    ({"scale": -1.0}, ValueError, "scale"),
-    ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
-    ({"graphs": {}}, TypeError, "TaskGraphs"),
-    ({"key": "state_key"}, TypeError, "key must be a function"),
-)
-def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    for build in (
-        lambda **o: GraphShaping(CorridorEnv(), **o),
-        lambda **o: VectorGraphShaping(CorridorVectorEnv(1), **o),
-    ):
-        refuses(error, words, build, **{"gamma": 0.9, **options})
 
 
 def test_finished_sub_envs_are_left_alone_when_nothing_resets_them() -> None:

@@ -1,6 +1,7 @@
 """Every wrapper with a vector form: step by step, the form is the single wrapper in every place."""
 
 import itertools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import wrappers
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles, frozen, seen
 
 
@@ -80,3 +83,42 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         assert observations in envs.observation_space
         ended += int((outcomes[1] | outcomes[2]).sum())
     assert ended > 20
+
+
+#: What they need beside the environment.
+NEEDED: dict[str, dict[str, Any]] = {"GraphShaping": {"gamma": 0.9}, "ProcessReward": {"scorer": opinions}}
+
+
+@cases(
+    "name, options, error, words",
+    ("GraphShaping", {"gamma": 0.0}, ValueError, "discount"),
+    ("GraphShaping", {"gamma": 1.1}, ValueError, "discount"),
+    ("GraphShaping", {"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+    ("GraphShaping", {"decay": True}, TypeError, "decay must be a number, got True"),
+    ("GraphShaping", {"scale": None}, TypeError, "scale must be a number, got None"),
+    ("GraphShaping", {"decay": math.nan}, ValueError, "decay"),
+    ("GraphShaping", {"scale": -1.0}, ValueError, "scale"),
+    ("GraphShaping", {"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+    ("GraphShaping", {"graphs": {}}, TypeError, "TaskGraphs"),
+    ("GraphShaping", {"key": "state_key"}, TypeError, "key must be a function"),
+    ("ProcessReward", {"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
+    ("ProcessReward", {"weight": "1"}, TypeError, "weight must be a number, got '1'"),
+    ("ProcessReward", {"weight": True}, TypeError, "weight must be a number, got True"),
+    ("ProcessReward", {"weight": math.nan}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
+    ("ProcessReward", {"gamma": None}, TypeError, "gamma must be a number, got None"),
+    ("ProcessReward", {"gamma": 0.0}, ValueError, r"the learner's discount: pass a number in \(0, 1\], got 0.0"),
+    ("ProcessReward", {"gamma": 1.5}, ValueError, "discount"),
+    ("ProcessReward", {"kind": "level"}, ValueError, r"one of \('contribution', 'value', 'advantage'\), got 'level'"),
+    ("PromptWindow", {"history": -1}, ValueError, "history must be an integer of at least 0 or None"),
+    ("PromptWindow", {"history": 2.0}, ValueError, "history must be an integer"),
+    ("PromptWindow", {"max_chars": 0}, ValueError, "max_chars must be an integer of at least 1 or None"),
+    ("PromptWindow", {"max_chars": "80"}, ValueError, "max_chars must be an integer"),
+    ("InvalidActionPenalty", {"penalty": -0.1}, ValueError, "at least 0"),
+    ("InvalidActionPenalty", {"penalty": math.nan}, ValueError, "at least 0"),
+    ("InvalidActionPenalty", {"penalty": math.inf}, ValueError, "at least 0"),
+)
+def test_wrong_arguments_are_explained_by_both_forms(
+    name: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    for form, env in ((name, CorridorEnv()), (f"Vector{name}", CorridorVectorEnv(1))):
+        refuses(error, words, getattr(wrappers, form), env, **{**NEEDED.get(name, {}), **options})
