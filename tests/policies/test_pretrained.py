@@ -25,10 +25,8 @@ from benchmarks.run import app
 from policies.decode.sampler import Completion, Decoding
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
-from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.cases import cases
-from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
 
 #: What Qwen3's own template writes, in other words: thoughts before the last question go, those of tool calls behind it
@@ -142,34 +140,6 @@ def test_any_end_token_of_tokenizer_or_generation_config_ends_a_reply() -> None:
     assert {reply.token_ids[-1] for reply in replies if reply.finish == "stop"} <= ends
     assert all(not ends & set(reply.token_ids[:-1]) for reply in replies)
     assert {reply.finish for reply in replies} == {"stop", "length"}
-
-
-def test_a_stop_text_over_several_tokens_ends_a_reply_at_its_last() -> None:
-    policy = _policy(HEADERS, prefix="", suffix="", stop=("</act>",), max_new_tokens=16)
-    ids = policy.tokenizer("up</act>down", add_special_tokens=False)["input_ids"]
-    pieces = [policy.tokenizer.decode([each]) for each in ids]
-    last = next(i for i in range(len(ids)) if "</act>" in "".join(pieces[: i + 1]))
-    assert last > 2  # the text is no token of its own
-    assert [policy._is_end(ids[: i + 1]) for i in range(last + 1)] == [False] * last + [True]
-
-
-def test_a_prompt_at_the_end_of_the_context_is_played_and_one_token_more_is_not() -> None:
-    written = {"prefix": "", "suffix": "</action>", "stop": (), "max_new_tokens": 3}
-    whole = "cell " * 10
-    fits = len(_read(_policy(THINKING, **written), whole)[0])
-    policy = _policy(THINKING, positions=fits + 3, **written)
-    (reply,) = policy.act([whole], {}, np.random.default_rng(1))
-    assert len(reply.prompt_ids) == fits
-    # The reply may be as long as the context leaves; where that cuts it, it says so, and its text has the suffix.
-    cut = [policy.act([whole], {}, np.random.default_rng(seed))[0] for seed in range(8)]
-    assert {len(one.token_ids) for one in cut if one.finish == "length"} == {3}
-    assert all(one.text.endswith("</action>") for one in cut)
-    tight = _policy(THINKING, positions=fits + 2, **written)
-    refuses(PromptTooLongError, f"a prompt of {fits} tokens with up to 3 new ones", tight.encode, whole)
-    (none,) = tight.with_settings(truncate="end-episode").act([whole], {}, np.random.default_rng(0))
-    assert (none.finish, none.token_ids) == ("prompt-too-long", ())
-    (left,) = tight.with_settings(truncate="left").act([whole], {}, np.random.default_rng(0))
-    assert len(left.prompt_ids) == fits - 1
 
 
 class Written:
