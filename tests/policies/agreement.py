@@ -20,3 +20,11 @@ def check_written(found: Sequence[Any], expected: Sequence[Any], rounding: float
     assert [one.token_ids for one in found] == [one.token_ids for one in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=rounding)
+
+
+def answers(queue: Any, count: int, found: dict[int, Any] | None = None) -> dict[int, Any]:
+    """Wait until a queue has answered so many requests, those that were found before among them."""
+    found = found or {}
+    while len(found) < count:
+        found |= dict(queue.get())
+    return found

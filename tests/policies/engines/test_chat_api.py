@@ -17,6 +17,7 @@ from policies.engines.chat_api import ChatPolicy, EndpointError
 from policies.vision import data_url
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, echo, raw, say
 from tests.agentgym.rollout.test_groups import disabled
+from tests.policies.agreement import answers
 from tests.refusals import refuses
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -107,13 +108,11 @@ def test_answers_come_one_by_one_and_lanes_wait_for_nobody_else(tmp_path: Path) 
         model = policy(server.url, cache=tmp_path)
         queue: Any = model.reply_queue()
         queue.put([0, 1, 2], ["slow", "a", "lost"], {}, [np.random.default_rng(seed) for seed in range(3)])
-        found: dict[int, Any] = {}
-        while len(found) < 2:
-            found |= dict(queue.get())
+        found = answers(queue, 2)
         assert found.keys() == {1, 2}
         assert isinstance(found[2], EndpointError)
         released.set()
-        found |= dict(queue.get())
+        found = answers(queue, 3, found)
         seeds = [int(np.random.default_rng(seed).integers(2**31)) for seed in range(2)]
         assert (found[0].text, found[1].text) == (f"slow {seeds[0]}", f"a {seeds[1]}")
         # What came is kept, as by `ask`: nothing is sent for it again.

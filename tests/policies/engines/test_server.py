@@ -15,7 +15,7 @@ from policies.engines.engine import EngineError
 from policies.engines.server import ServerSampler
 from policies.tiny import tiny_policy
 from tests.cases import cases
-from tests.policies.agreement import check_scores
+from tests.policies.agreement import answers, check_scores
 from tests.policies.engines.fakes import act, adapted, move, over, written
 from tests.refusals import refuses
 
@@ -165,13 +165,12 @@ def test_single_replies_come_as_the_server_finishes_them(policy, server):
         return complete_one(body, ends)
 
     server.complete = hold
-    queue, found = player.reply_queue(), {}
+    queue = player.reply_queue()
     queue.put([4, 5, 6], observations, {}, rngs)
-    while len(found) < 2:  # the second one is held back, and holds nobody
-        found |= dict(queue.get())
+    found = answers(queue, 2)  # the second one is held back, and holds nobody
     assert found.keys() == {4, 6}
     held.set()
-    found |= dict(queue.get())
+    found = answers(queue, 3, found)
     assert [found[name] for name in (4, 5, 6)] == whole
     server.change = lambda choice: {**choice, "token_ids": None}
     queue.put([7], observations[:1], {}, rngs[:1])

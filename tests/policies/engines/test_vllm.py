@@ -14,7 +14,7 @@ from policies.engines import vllm
 from policies.engines.engine import EngineError
 from policies.engines.vllm import VllmSampler
 from policies.tiny import tiny_policy
-from tests.policies.agreement import check_scores
+from tests.policies.agreement import answers, check_scores
 from tests.policies.engines.fakes import act, adapted, move, over, written
 from tests.refusals import refuses
 
@@ -205,9 +205,8 @@ def test_requests_join_the_engine_between_two_steps(policy, tmp_path):
     for name in seeds:
         queue.put([name], observations[name : name + 1], {}, [np.random.default_rng(name)])
         if name == 1:
-            found |= dict(queue.get())
-    while len(found) < 4:
-        found |= dict(queue.get())
+            found = dict(queue.get())
+    found = answers(queue, 4, found)
     assert [found[name] for name in seeds] == whole
     queue.put([9], ["look"], {}, [np.random.default_rng(0)])
     queue.close()
