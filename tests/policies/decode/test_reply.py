@@ -23,7 +23,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import Settings
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.agentgym.rollout.test_groups import disabled
-from tests.playing import walks
+from tests.playing import objects, walks
 from tests.policies.agreement import answers, check_scores, check_written
 from tests.policies.small_models import small_model
 from tests.refusals import refuses
@@ -33,9 +33,7 @@ TEXT = "You see desk 1 and desk 2. " + ". ".join(COMMANDS)
 
 
 def infos_of(*commands):
-    column = np.empty(len(commands), object)
-    column[:] = commands
-    return {"admissible_actions": column}
+    return {"admissible_actions": objects(*commands)}
 
 
 @pytest.fixture(params=["prefix", "tags", "one token"])
