@@ -1,4 +1,4 @@
-"""The measures of the house in one table: `python -m tests.architecture.house [--json]`.
+"""The measures of the house in one table: `python -m tests.architecture.house [--list]`.
 
 Source is every Python file of the five folders. A line is a line of the file, blank ones and comments included.
 """
@@ -6,7 +6,6 @@ Source is every Python file of the five folders. A line is a line of the file, b
 import argparse
 import ast
 import dataclasses
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -267,13 +266,8 @@ def _print(rows: Iterable[tuple[Any, ...]]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Print all measures, and return 1 where an asserted limit does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.architecture.house", description="Measure the house.")
-    parser.add_argument("--json", action="store_true", help="all measures and lists as JSON")
     parser.add_argument("--list", action="store_true", help="also the files that name each environment and method")
     given = parser.parse_args(arguments)
-    if given.json:
-        lists = {"environments": environments(), "methods": methods(), "scorers": scorers()}
-        print(json.dumps({"measures": measures(), **lists, "longest": longest()}, indent=1))
-        return 0
     _print(_rows())
     _print([
         ("folder", "lines", "files", "directly in it"),

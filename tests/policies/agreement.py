@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+
+from baselines.config import Loss, Optimiser, TrainerConfig
+from baselines.update import update
 
 
 def check_scores(policy: Any, replies: Sequence[Any], **options: Any) -> Any:
@@ -28,3 +33,10 @@ def answers(queue: Any, count: int, found: dict[int, Any] | None = None) -> dict
     while len(found) < count:
         found |= dict(queue.get())
     return found
+
+
+def moved(policy: Any, batch: Any, **memory: Any) -> float:
+    """How far an update that takes no step finds the policy from the log-probabilities of a batch."""
+    config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64)).changed(memory=memory)
+    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
+    return update(policy, optimizer, batch, config, np.random.default_rng(0))["approx_kl"]

@@ -57,12 +57,6 @@ def test_replies_stand_in_their_own_tokens() -> None:
     assert second == first + letters + _ids(tokenizer, "<|end|>\n<|user|>cell two<|end|>\n<|assistant|>")
     encoder.remember(second, "down", _ids(tokenizer, "down"))
     assert encoder(_chat("cell one", "up", "cell two", "down", "cell one"))[: len(second)] == second
-    reply = "<think>two</think>up"
-    encoder.remember(first, reply, _ids(tokenizer, reply))
-    assert "two" not in tokenizer.apply_chat_template(_chat("cell one", reply, "cell"), tokenize=False)
-    assert tokenizer.decode(encoder(_chat("cell one", reply, "cell"))) == (
-        "<|user|>cell one<|end|>\n<|assistant|><think>two</think>up<|end|>\n<|user|>cell<|end|>\n<|assistant|>"
-    )
 
 
 @cases("written, prefix, suffix", ("up<|end|>", "", ""), *((each, *TAGS) for each in ("up", "up</action>")))

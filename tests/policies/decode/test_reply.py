@@ -11,8 +11,6 @@ import torch
 from agentgym.rollout import act_each
 from agentgym.rollout.lanes import collect_lanes
 from baselines.batch import make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
-from baselines.update import update
 from policies.decode.batch import takes_runs
 from policies.decode.continuous import Continuous, Request
 from policies.decode.loop import LoopSampler
@@ -24,7 +22,7 @@ from policies.pretrained import Settings
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.agentgym.rollout.test_groups import disabled
 from tests.playing import objects, walks
-from tests.policies.agreement import answers, check_scores, check_written
+from tests.policies.agreement import answers, check_scores, check_written, moved
 from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
@@ -131,20 +129,11 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
     """With the restriction in the batch nothing has moved before the first step; left out, it looks as if it had."""
     policy = policy.with_settings(temperature=1.0)
     replies = policy.act(["look"] * 6, infos_of(*[commands_for(policy)] * 6), np.random.default_rng(1))
-    table = walks({str(place): "s a n" for place in range(6)}, replies=replies)
-    batch = make_batch(table, np.array([1.0, -1.0] * 3))
+    batch = make_batch(walks({str(place): "s a n" for place in range(6)}, replies=replies), np.array([1.0, -1.0] * 3))
     assert len(batch.allowed) == len(batch) == len(batch.take(range(len(batch))).allowed)
-    config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64))
-
-    def moved(rows):
-        optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-        return update(policy, optimizer, rows, config, np.random.default_rng(0))["approx_kl"]
-
-    assert moved(batch) == pytest.approx(0.0, abs=1e-6)
-    assert moved(dataclasses.replace(batch, allowed=())) > 1e-3
-    for memory in ({"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
-        config = config.changed(memory=memory)
-        assert moved(batch) == pytest.approx(0.0, abs=1e-6)
+    assert moved(policy, dataclasses.replace(batch, allowed=())) > 1e-3
+    for memory in ({}, {"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
+        assert moved(policy, batch, **memory) == pytest.approx(0.0, abs=1e-6)
 
 
 OBSERVATIONS = ["look up", "down", "look up down look", "up", "look up", "down down down up up", "left"]

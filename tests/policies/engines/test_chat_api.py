@@ -1,7 +1,6 @@
 import base64
 import io
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -172,19 +171,3 @@ def test_a_queue_whose_budget_is_spent_keeps_what_it_has_asked(tmp_path: Path) -
         queue.close()
         assert (len(server.requests), model.endpoint.usage.answered) == (2, 2)
         assert policy(server.url, cache=tmp_path).endpoint.spent().answered == 2
-
-
-def test_lanes_over_an_endpoint_are_one_table_whatever_comes_first() -> None:
-    def play(handler: Handler) -> None:
-        # Which of the two moves it is, the seed says; who waits longer, another part of it.
-        seed = handler.asked["seed"]
-        time.sleep(seed // 7 % 5 / 500)
-        handler.send(completion(("left", "right")[seed % 2]))
-
-    with chat_server(play) as server:
-        given: Any = {"tasks": [{"index": 1}, {"index": 2}, {"index": 3}], "group_size": 2, "seed": 0}
-        tables = [
-            collect_lanes([disabled(1) for _ in range(lanes)], policy(server.url), **given).to_trajectories()
-            for lanes in (2, 4, 4)
-        ]
-    assert tables[0] == tables[1] == tables[2]

@@ -110,17 +110,6 @@ def test_it_plays_through_prompt_windows() -> None:
     assert "cell 1" in player.trees[0][0].root.observation[-1]["content"]
 
 
-def test_random_play_with_search_solves_sokoban() -> None:
-    def boards(count: int) -> Any:
-        return VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=count, autoreset_mode="Disabled"))
-
-    player = SearchPlayer(
-        boards(32), RandomPolicy(), MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed()
-    )
-    tasks = [{"split": "test", "index": i} for i in range(32)]
-    assert collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0).trajectory_won.mean() >= 0.9
-
-
 @cases(
     "options, words",
     ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
