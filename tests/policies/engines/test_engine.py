@@ -90,6 +90,20 @@ def test_seeds_and_wrong_weights(policy) -> None:
     act(player.with_settings(temperature=1.0))
 
 
+@pytest.mark.parametrize("acts_before", [False, True])
+def test_over_another_model_an_engine_is_kept_and_sent_the_other_weights(policy, acts_before):
+    player, engine = with_engine(policy)
+    if acts_before:
+        act(player)
+    other = player.with_model(copy.deepcopy(policy.model))
+    move(other)
+    assert other.sampler is engine
+    for each in (other, player):
+        act(each)
+        pairs = zip(engine.model.parameters(), each.model.parameters(), strict=True)
+        assert all(torch.equal(held, wanted) for held, wanted in pairs)
+
+
 def test_weights_that_did_not_arrive_are_noticed_and_the_largest_difference_is_named(policy):
     player, engine = with_engine(policy, "stale")
     act(player)
