@@ -5,7 +5,6 @@ import math
 import pickle
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, 
 from tests.cases import cases
 from tests.playing import corridor, walks
 from tests.refusals import refuses
-from wrappers.process_reward import VectorProcessReward
+from wrappers.process_reward import ScoredStep, VectorProcessReward
 
 pytest.importorskip("aiohttp")
 
@@ -196,27 +195,15 @@ def test_what_is_told() -> None:
     refuses(TypeError, r"seen must return a text \(str\) for the judge, got None", made.scores, table)
 
 
-@dataclass(frozen=True)
-class Played:
-    """As `wrappers.process_reward.ScoredStep`."""
-
-    task_id: Any
-    messages: Any
-    reply: Any
-    action: Any
-    observation: Any
-    terminated: bool = False
-
-
 def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
     chat = ({"role": "system", "content": "Find the cellar."}, {"role": "user", "content": "a hall"})
     later = (*chat, {"role": "assistant", "content": "north"}, {"role": "user", "content": "a kitchen"})
     steps = [
-        Played("t1", chat, "<action>north</action>", "north", later),
-        Played("t2", "a hall", "wait", "wait", "a hall"),
-        Played("t1", later, Reply("down"), "", "a <b>cellar</b>", terminated=True),
-        Played("t3", np.array([1, 2]), 3, 3, np.array([1, 3])),
-        Played("t2", "a hall", "leap", "leap", "a hall"),
+        ScoredStep("t1", chat, "<action>north</action>", "north", later, False),
+        ScoredStep("t2", "a hall", "wait", "wait", "a hall", False),
+        ScoredStep("t1", later, Reply("down"), "", "a <b>cellar</b>", True),
+        ScoredStep("t3", np.array([1, 2]), 3, 3, np.array([1, 3]), False),
+        ScoredStep("t2", "a hall", "leap", "leap", "a hall", False),
     ]
     with chat_server(
         lambda handler: opine(handler) if "[1, 2]" not in str(handler.asked) else hang_up(handler)

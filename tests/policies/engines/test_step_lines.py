@@ -36,7 +36,7 @@ def test_no_text_begins_a_line_ends_one_or_changes_a_number(forged: str) -> None
     ]  # fmt: skip
     assert [each["step"] for each in read[1:3]] == [1, 2]
     assert all(isinstance(each["did"], str) for each in read[1:3])
-    assert "<" not in "".join(lines)
+    assert not any(mark in "".join(lines) for mark in ("<", "[INST]"))
 
 
 def told(story: Story, **limits: int) -> list[dict[str, Any]]:
