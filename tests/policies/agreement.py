@@ -5,10 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-
-from baselines.config import Loss, Optimiser, TrainerConfig
-from baselines.update import update
 
 
 def check_scores(policy: Any, replies: Sequence[Any], **options: Any) -> Any:
@@ -37,6 +33,11 @@ def answers(queue: Any, count: int, found: dict[int, Any] | None = None) -> dict
 
 def moved(policy: Any, batch: Any, **memory: Any) -> float:
     """How far an update that takes no step finds the policy from the log-probabilities of a batch."""
+    import torch
+
+    from baselines.config import Loss, Optimiser, TrainerConfig
+    from baselines.update import update
+
     config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64)).changed(memory=memory)
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
     return update(policy, optimizer, batch, config, np.random.default_rng(0))["approx_kl"]
