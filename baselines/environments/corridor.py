@@ -6,16 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
-from baselines.environments.settings import (
-    QUICK,
-    SMOLLM2,
-    SOKOBAN_PRETRAINED,
-    SOKOBAN_TINY,
-    EnvSettings,
-    ModelSettings,
-    Setup,
-    Sizes,
-)
+from baselines.environments.settings import SMOLLM2, EnvSettings, ModelSettings, read
 
 #: How often the guide that is cloned names a direction at random.
 NOISE = 0.7
@@ -38,15 +29,8 @@ class Guide:
         return DIRECTIONS[(right + mistaken) % 4]
 
 
-_TINY = SOKOBAN_TINY.changed(iterations=60, learning_rate=8e-4, groups=1, validation={"every": 6})
-#: Reply tokens of the tiny policy's run per room, about 25 iterations of one group; and cloned steps.
+#: Per room the reply tokens of a run, and the cloned steps: of the tiny policy (25 iterations of a group), and SmolLM2.
 _TOKENS, _CLONED = 250, 1200
-# SmolLM2 on a CPU. With 600 cloned steps and the contexts of privileged methods it wins 14 % of 6 rooms when sampled;
-# GRPO took it to 75 % in 5,000 reply tokens and to 97 % in 10,000 (one seed, two processor minutes).
-_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
-    iterations=40, groups=8, group_size=8, learning_rate=5e-5, loss={"kl": 0.0, "keep_zero": False},
-    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True}, validation={"every": 8},
-)  # fmt: skip
 _SMOLLM2_TOKENS, _SMOLLM2_CLONED = 2000, 600
 
 
@@ -66,33 +50,9 @@ def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
     return dataclasses.replace(row, name=f"corridor-n{length}{beside}", models=models, **sized(row, _TOKENS, _CLONED))
 
 
-CORRIDOR = EnvSettings(
-    name="corridor",
-    id="AgentRL/Corridor-v0",
-    tiny=_TINY,
-    pretrained=SOKOBAN_PRETRAINED,
-    full=Sizes.trained(
-        _TINY, clone_tasks=100, clone_epochs=2, training_tasks=8000, eval_tasks=128, validation_tasks=32
-    ),
-    setup=Setup(options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide"),
+CORRIDOR = read(
+    __file__,
     words=lambda: [*MEANING, *DIRECTIONS],
     advisers={"guide": lambda: Guide(NOISE), "guide-0.5": lambda: Guide(0.5), "guide-0.9": lambda: Guide(0.9)},
-    search="rates",
-    models={
-        SMOLLM2: ModelSettings(
-            training=_SMOLLM2,
-            token_budget=_SMOLLM2_TOKENS * 12,
-            full=Sizes.trained(
-                _SMOLLM2, clone_tasks=50, clone_epochs=1, training_tasks=8000, eval_tasks=128, validation_tasks=32
-            ),
-            quick=QUICK,
-            setup=Setup(
-                options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide", policy={"max_new_tokens": 1},
-                clone={"batch_size": 16, "warmup": 4, "weight_decay": 0.0},
-            ),
-            history=0,
-            instructions=False,
-        )
-    },
     with_options=_of_length,
-)  # fmt: skip
+)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from agentgym.outside.text import tables_beside
 from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
 
 if TYPE_CHECKING:
@@ -33,12 +35,11 @@ SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
     memory={"microbatch_rows": 16},
 )
 
+Search = Literal["space", "rates", "rates-kl"]
 #: Learning rate of an adapter, relative to that of all weights.
 LORA_RATE = 10.0
 #: Maximum number of parallel episodes.
 SIDE_BY_SIDE = 128
-#: A tiny policy that can copy names from the prompt into its commands; see `policies.tiny`.
-COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class ModelSettings:
         setup: environment, splits, prompt, policy and cloning.
         instructions: whether its prompt begins with the task's rules.
         token_budget: reply tokens of a run in the head-to-head comparison; one to three minutes for the tiny policy.
+        search: what the head-to-head comparison searches; None: as for the tiny policy.
     """
 
     training: TrainerConfig
@@ -134,6 +136,7 @@ class ModelSettings:
     history: int = 2
     instructions: bool = True
     token_budget: int = 100_000
+    search: Search | None = None
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,8 @@ class Scripted:
     """
 
     tasks: int
-    optimal: tuple[float, float, float]
-    others: tuple[str, ...] | None = None
+    optimal: Sequence[float]
+    others: Sequence[str] | None = None
     outcome: Literal["return", "won"] = "return"
 
 
@@ -198,7 +201,8 @@ class EnvSettings:
         setup: environment, splits, prompt and policy.
         pretrained_setup: the same for a model from a folder; None: as `setup`.
         history: pairs in the tiny policy's prompt.
-        words: texts for the tiny policy's tokenizer, besides the texts and commands of some training tasks.
+        words: texts for the tiny policy's tokenizer, besides `said` and the texts and commands of some training tasks.
+        said: texts of the environment and its prompts, without names and numbers.
         pieces: strings that are one token, see `policies.tiny.tiny_tokenizer`; None: its default.
         kind_names: kinds of tasks and their column headings, as in papers.
         advisers: players that see only the observations, by name; they can be cloned in place of the
@@ -212,8 +216,8 @@ class EnvSettings:
         scripted: players that credit is measured on; None: credit is not measured.
         is_known: False for the default settings of an unknown environment.
         token_budget: reply tokens of the tiny policy's run in the head-to-head comparison.
-        search: what the head-to-head comparison searches: the whole "space" of a method, or learning "rates" and
-            dynamic sampling.
+        search: what the head-to-head comparison searches: the whole "space" of a method, learning "rates" and dynamic
+            sampling, or also whether there is a small KL penalty, "rates-kl".
         papers_play: tasks of the papers' runs, such as "the official games"; none of them is in this package.
         papers_options: for a term of the papers, such as "steps", a function from its value to keyword arguments.
         rows: recipes for this environment only.
@@ -231,6 +235,7 @@ class EnvSettings:
     pretrained_setup: Setup | None = None
     history: int = 0
     words: Callable[[], Sequence[str]] = tuple
+    said: Sequence[str] = ()
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
     advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
@@ -239,11 +244,11 @@ class EnvSettings:
     tiles: Mapping[str, str] | None = None
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
-    made: tuple[str, ...] = ()
+    made: Sequence[str] = ()
     scripted: Scripted | None = None
     is_known: bool = True
     token_budget: int = 100_000
-    search: Literal["space", "rates"] = "space"
+    search: Search = "space"
     papers_play: str = ""
     papers_options: Mapping[str, Callable[[Any], dict[str, Any]]] = field(default_factory=dict)
     rows: Sequence[OwnRow] = ()
@@ -255,6 +260,44 @@ class EnvSettings:
             return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
         return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
+
+
+def read(module: str, **code: Any) -> EnvSettings:
+    """Return the settings in the TOML file beside a module and named like it.
+
+    In the file "none" is None, `quick` has changes of `QUICK`, `pretrained_setup` changes of `setup`; `tiny` and a
+    model's `training` have changes of what Sokoban has for the tiny and for pretrained models.
+
+    Args:
+        module: the module's `__file__`.
+        code: fields that are functions, or made by some.
+    """
+    row = _value(tables_beside(module, f"{Path(module).stem}.toml"))
+    tiny, setup = SOKOBAN_TINY.changed(**row.pop("tiny", {})), Setup(**row.pop("setup"))
+    if changes := row.pop("pretrained_setup", None):
+        row["pretrained_setup"] = replace(setup, **changes)
+    if scripted := row.pop("scripted", None):
+        row["scripted"] = Scripted(**scripted)
+    models = {name: _model(**given) for name, given in row.pop("models", {}).items()}
+    full, quick = Sizes.trained(tiny, **row.pop("full")), replace(QUICK, **row.pop("quick", {}))
+    return EnvSettings(
+        tiny=tiny, pretrained=SOKOBAN_PRETRAINED, full=full, quick=quick, setup=setup, models=models, **row, **code
+    )
+
+
+def _model(
+    training: Mapping[str, Any], full: Mapping[str, int], setup: Mapping[str, Any],
+    quick: Mapping[str, int] | None = None, **others: Any,
+) -> ModelSettings:  # fmt: skip
+    trained = SOKOBAN_PRETRAINED.changed(**training)
+    sizes = Sizes.trained(trained, **full), replace(QUICK, **quick or {})
+    return ModelSettings(trained, *sizes, Setup(**setup), **others)
+
+
+def _value(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _value(each) for name, each in found.items()}
+    return None if found == "none" else found
 
 
 def limit_of_steps(steps: int) -> dict[str, Any]:

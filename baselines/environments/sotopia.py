@@ -6,15 +6,7 @@ from agentgym.outside.dialogue import LEAVE, Act, write
 from agentgym.sotopia import generated
 from agentgym.sotopia.keys import deal_key
 from agentgym.sotopia.profiles import opening
-from baselines.environments.settings import (
-    COPYING,
-    SOKOBAN_PRETRAINED,
-    SOKOBAN_TINY,
-    EnvSettings,
-    Scripted,
-    Setup,
-    Sizes,
-)
+from baselines.environments.settings import read
 
 _DAYS, _MEETINGS = "|".join(generated.DAYS), "|".join(map(re.escape, generated.MEETINGS))
 _OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in generated.OCCUPATIONS)
@@ -94,32 +86,4 @@ _FORMS = (("How about ", "?"), ("I could do ", "."), ("Let us meet on ", "."))
 _PRONOUNS = tuple(dict.fromkeys(pronoun for _, _, pronoun in generated.FIRST_NAMES))
 _ANSWERS = ("Deal.", "Agreed.", "That works for me.")
 
-
-# Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
-# looked up, and what was proposed. What others say in free text no policy of this size can read.
-SOTOPIA_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temperature=0.7, validation={"every": 12})
-SOTOPIA = EnvSettings(
-    name="sotopia",
-    id="AgentRL/SOTOPIA-v0",
-    papers_play="the official scenarios",
-    tiny=SOTOPIA_TINY,
-    pretrained=SOKOBAN_PRETRAINED,
-    full=Sizes.trained(
-        SOTOPIA_TINY, clone_tasks=1500, clone_epochs=1, training_tasks=4000, eval_tasks=256, validation_tasks=128
-    ),
-    setup=Setup(
-        options={"families": ["schedule"], "max_episode_steps": 10},
-        kinds="family",
-        prompt={"keep_first": True, "shown": "actions"},
-        policy=COPYING | {"max_new_tokens": 8, "suffix": ""},
-    ),
-    pretrained_setup=Setup(kinds="family", prompt={"keep_first": True}, policy={"max_new_tokens": 96}),
-    history=4,
-    words=_words,
-    pieces=_PIECES,
-    data={"data": ""},
-    kind_names={"bargain": "Bargain", "divide": "Divide", "friend": "Friend", "schedule": "Schedule"},
-    key=deal_key,
-    return_name="goal/10",
-    scripted=Scripted(16, (0.37, 0.53, 0.72)),
-)
+SOTOPIA = read(__file__, words=_words, pieces=_PIECES, key=deal_key)

@@ -8,16 +8,7 @@ from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS, ENDINGS, OPENINGS, REQUESTS
 from agentgym.webshop.keys import page_key
 from agentgym.webshop.player import WebShopPlayer
-from baselines.environments.settings import (
-    COPYING,
-    SOKOBAN_PRETRAINED,
-    SOKOBAN_TINY,
-    EnvSettings,
-    Scripted,
-    Setup,
-    Sizes,
-    limit_of_steps,
-)
+from baselines.environments.settings import limit_of_steps, read
 
 
 def _phrases() -> list[str]:
@@ -105,35 +96,11 @@ def _words() -> list[str]:
     ]
 
 
-# The return of an episode is its score. Nobody asks for a test product while training.
-WEBSHOP_TINY = SOKOBAN_TINY.changed(iterations=250, groups=8, group_size=8, temperature=0.7, validation={"every": 25})
-WEBSHOP = EnvSettings(
-    name="webshop",
-    id="AgentRL/WebShop-v0",
-    papers_play="the official shop",
+WEBSHOP = read(
+    __file__,
     papers_options={"steps": limit_of_steps},
-    tiny=WEBSHOP_TINY,
-    pretrained=SOKOBAN_PRETRAINED,
-    full=Sizes.trained(
-        WEBSHOP_TINY, clone_tasks=2000, clone_epochs=1, training_tasks=4000, eval_tasks=256, validation_tasks=128
-    ),
-    setup=Setup(
-        options={"data": "generated", "split_by": "product", "max_episode_steps": 10},
-        adviser="quick_shopper",
-        # Results are cut off behind the third or fourth product; the chosen options stand where the text hides them.
-        prompt={"facts": ["options"], "max_chars": 520},
-        policy=COPYING | {"max_new_tokens": 32, "suffix": "", "lower_case": True},
-    ),
-    pretrained_setup=Setup(
-        options={"data": "generated", "split_by": "product"},
-        adviser="shopper",
-        prompt={"admissible": True, "facts": ["options"]},
-    ),
     words=_words,
     pieces=_PIECES,
-    data={"data": ""},
     advisers={"shopper": WebShopPlayer, "quick_shopper": lambda: WebShopPlayer(patience=0)},
     key=page_key,
-    return_name="score",
-    scripted=Scripted(16, (0.42, 0.58, 0.71)),
 )

@@ -291,7 +291,7 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
     if not row.is_known:
         words = sorted({*words, *_play_at_random(config, texts)})
     build = tiny_vision_policy if isinstance(observations, dict) and "image" in observations else tiny_policy
-    policy = build(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
+    policy = build(texts, seed=seed, extra_words=[*words, *row.said, *row.words()], **settings)
     if row.is_known or not words:
         return policy
     longest = max(len(policy.tokenizer(word, add_special_tokens=False)["input_ids"]) for word in words)

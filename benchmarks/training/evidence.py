@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,11 +209,11 @@ def reported(study: Trainings) -> dict[str, str]:
     }  # fmt: skip
 
 
-def length_of(study: Trainings) -> int:
-    """Return the number of rooms of a study about length; 0: it is another study."""
-    config, options = study.config, study.config.learning.setup.options
-    alone = options.keys() == {"length"} and config.learning.model == TINY and not config.factors
-    return int(options["length"]) if alone else 0
+def length_of(study: Trainings, model: str = TINY) -> int:
+    """Return the number of rooms of a study about length with a model; 0: it is another study."""
+    learning = study.config.learning
+    options, other = learning.setup.options, study.config.factors or learning.setup.clone_contexts
+    return int(options["length"]) if options.keys() == {"length"} and learning.model == model and not other else 0
 
 
 def most_faults(study: Trainings) -> int:
@@ -246,9 +246,14 @@ def by_faults(study: Trainings) -> str:
 
 def horizon(studies: Sequence[Trainings]) -> str:
     """Return the tables of the horizon: per measure, success by length, and the differences to the reference."""
-    ordered = {f"{length_of(study)} rooms": study for study in sorted(studies, key=length_of)}
+    ordered = {f"{rooms} rooms": study for rooms, study in _by_length(studies).items()}
     seeds = "; ".join(f"{rooms}: {len(study.of(REFERENCE, FINAL))}" for rooms, study in ordered.items())
     return titled(across(ordered), f"Seeds: {seeds}. {CAPTION}")
+
+
+def _by_length(studies: Iterable[Trainings]) -> dict[int, Trainings]:
+    found = {length_of(study, study.config.learning.model): study for study in studies}
+    return dict(sorted(found.items()))
 
 
 def titled(tables: Sequence[Table], caption: str) -> str:
@@ -307,8 +312,7 @@ def across(studies: Mapping[str, Trainings]) -> list[Table]:
 
 def draw_horizon(studies: Sequence[Trainings]) -> Any:
     """Return success at the end, area and tokens to 90 % against the number of steps, a line a method, as a figure."""
-    ordered = sorted(studies, key=length_of)
-    lengths = [length_of(study) for study in ordered]
+    lengths, ordered = list(_by_length(studies)), list(_by_length(studies).values())
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]
     figure, grid = assemble.new_figure(1, 3, (13.5, 4.4), 110)
     for place, method in enumerate(methods):

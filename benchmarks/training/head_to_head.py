@@ -333,7 +333,7 @@ def plan_study(
         token_budget=tokens or (_QUICK_BUDGET if quick else played.token_budget),
         points=points or (2 if quick else _POINTS),
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
-        search=row.search,
+        search=(settings != 0 and played.search) or row.search,
         rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
         factors=bool(factors),
         **search,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from baselines.environments.settings import SMOLLM2, TINY
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
@@ -163,9 +164,10 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
         parts[study.config.name] = text, pictures
     if faults := [study for study in known if evidence.most_faults(study)]:
         parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
-    lengths = [study for study in known if evidence.length_of(study)]
-    if len(lengths) > 1:
-        parts["horizon"] = evidence.horizon(lengths), {"horizon.png": evidence.draw_horizon(lengths)}
+    for model, name in ((TINY, "horizon"), (SMOLLM2, f"horizon-{SMOLLM2}")):
+        lengths = [study for study in known if evidence.length_of(study, model)]
+        if len(lengths) > 1:
+            parts[name] = evidence.horizon(lengths), {f"{name}.png": evidence.draw_horizon(lengths)}
     for name, (text, pictures) in parts.items():
         written += put(text, name, _page_of(pages, name), pages.parent / "images", pictures)
     return written

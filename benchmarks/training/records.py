@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from agentgym.checks import suggest
 from baselines.config import NAMES, TrainerConfig, by_name
 from baselines.environments.registry import ADVISERS, settings_of
-from baselines.environments.settings import TINY, Sizes
+from baselines.environments.settings import TINY, Search, Sizes
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
 from baselines.runs.config import Config
@@ -33,10 +33,11 @@ from benchmarks.study import Found
 from wrappers.credit.method import methods
 
 VERSION = 1
-Search = Literal["space", "rates"]
 SEARCH, FINAL = "search", "final"
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
+#: The KL penalties that "rates-kl" tries.
+PENALTIES = (0.0, 0.01)
 #: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
     name: method.space for name, method in methods().items() if method.space
@@ -93,12 +94,15 @@ def space_of(method: str, rate: float = 1.0, search: Search = "space") -> dict[s
     {'learning_rate': [0.25, 0.5, 1.0], 'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     >>> size_of("grpo"), size_of("grpo", "rates"), size_of("grpo:resample_rounds=0", "rates")
     (24, 6, 3)
+    >>> space_of("oracle", search="rates-kl")
+    {'learning_rate': [0.5, 1.0, 2.0], 'loss.kl': (0.0, 0.01)}
     """
     name, *given = method.split(":")
     taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
     space = SPACE.get(name, {})
     wanted = ({*space} if search == "space" else {"rollout.resample_rounds"}) - {*taken}
     own = {option: values for option, values in space.items() if option in wanted}
+    own |= {"loss.kl": PENALTIES} if search == "rates-kl" else {}
     return {"learning_rate": [rate * factor for factor in RATES], **own}
 
 

@@ -140,6 +140,9 @@ def test_the_horizon_has_a_picture(tmp_path):
             PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip
     both = [study(4), dataclasses.replace(study(4), config=longer)]
     assert [evidence.length_of(each) for each in both] == [12, 24]
+    other = dataclasses.replace(PLAN.config, learning=dataclasses.replace(PLAN.config.learning, model="smollm2"))
+    pretrained = dataclasses.replace(both[0], config=other)
+    assert (evidence.length_of(pretrained), evidence.length_of(pretrained, "smollm2")) == (0, 12)
     text = evidence.horizon(both)
     assert "| method | 12 rooms | 24 rooms |" in text
     assert "settled)" in text
