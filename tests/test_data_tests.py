@@ -46,7 +46,7 @@ def test_a_test_reads_the_data_where_anything_does_that_it_uses() -> None:
 def test_the_tests_of_published_data_are_found() -> None:
     tests = ROOT / "tests"
     found = data_tests()
-    assert "test_published_programs_in_the_papers_protocol" in found[tests / "agentgym/virtualhome/test_spa.py"]
+    assert "test_programs_win_as_often_as_they_did" in found[tests / "agentgym/virtualhome/test_spa.py"]
     assert "test_every_offered_action_succeeds" not in found[tests / "agentgym/virtualhome/test_spa.py"]
     assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_grade.py"]
     assert tests / "agentgym/searchqa/retrieval/test_serve.py" not in found

@@ -3,14 +3,12 @@
 import re
 from typing import Any
 
-import pytest
+from tests.refusals import refuses
 
 
 def refusal(env: Any, options: dict[str, Any]) -> str:
     """Reset, and return what is said against it."""
-    with pytest.raises(ValueError, match=r"\S") as caught:
-        env.reset(seed=0, options=options)
-    return str(caught.value)
+    return refuses(ValueError, r"\S", env.reset, seed=0, options=options)
 
 
 def check_indices(env: Any, split: str) -> None:

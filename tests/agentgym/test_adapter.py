@@ -2,7 +2,7 @@
 
 import pickle
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils.env_checker import data_equivalence
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given
@@ -21,14 +21,15 @@ from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import StepTable
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import DISABLED, Drawn, Scripted, stock
 from tests.refusals import refuses
 from wrappers import GRPO, PromptWindow, ReplyParser, VectorGraphShaping, VectorPromptWindow, VectorReplyParser
 
 MODES = list(AutoresetMode)
-DISABLED = AutoresetMode.DISABLED
+STRAIGHT, DRUNK = Scripted("up"), Drawn("up", "down")
 
 
 class Stairs(gym.Env):
@@ -37,8 +38,7 @@ class Stairs(gym.Env):
     observation_space = gym.spaces.Text(50, charset=string.printable)
     action_space = gym.spaces.Text(50, charset=string.printable)
 
-    def __init__(self, success: Any = bool, extra: Mapping[str, Any] | None = None) -> None:
-        self.to_success = success
+    def __init__(self, extra: Mapping[str, Any] | None = None) -> None:
         self.extra = extra or {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -52,7 +52,7 @@ class Stairs(gym.Env):
         assert not self.over, "stepped after its end"
         self.height += 1 if action == "up" else -1
         self.over = self.height in (0, 4)
-        info = {**self.extra, "success": self.to_success(self.height == 4)}
+        info = {**self.extra, "success": self.height == 4}
         return self.look(), float(self.height == 4), self.over, False, info
 
     def look(self) -> Any:
@@ -60,23 +60,8 @@ class Stairs(gym.Env):
 
 
 class Mute(Stairs):
-    """Says nothing in its info."""
-
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return (*super().step(action)[:4], {"hint": 3})
-
-
-class Drunk:
-    """Goes up or down, as the generator says."""
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply(("up", "down")[rng.integers(2)]) for _ in observations]
-
-
-def stock(kind: str, make: Any, n: int, mode: AutoresetMode = DISABLED) -> VectorEnv[Any, Any, Any]:
-    if kind == "sync":
-        return SyncVectorEnv([make] * n, autoreset_mode=mode)
-    return AsyncVectorEnv([make] * n, shared_memory=False, autoreset_mode=mode)
 
 
 def same(one: StepTable, other: StepTable) -> bool:
@@ -85,9 +70,9 @@ def same(one: StepTable, other: StepTable) -> bool:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_collect_gives_every_sub_environment_its_own_task_and_leaves_finished_ones_alone(kind: str) -> None:
-    envs = stock(kind, Stairs, 5)
+    envs = stock(Stairs, 5, kind=kind)
     tasks = [{"start": 1}, {"start": 3}, {}]
-    table = collect(envs, Drunk(), tasks=tasks, group_size=4, seed=0)
+    table = collect(envs, DRUNK, tasks=tasks, group_size=4, seed=0)
     assert table.groups[:2] == ("start=1", "start=3")
     assert table.groups[2].startswith("seed=")
     assert (table.n_trajectories, np.bincount(table.trajectory_group).tolist()) == (12, [4, 4, 4])
@@ -104,8 +89,8 @@ def test_collect_gives_every_sub_environment_its_own_task_and_leaves_finished_on
 def test_one_plain_environment_plays_and_is_closed() -> None:
     envs = adapt(Stairs())
     assert envs.num_envs == 1
-    together = collect(SyncVectorEnv([Stairs], autoreset_mode=DISABLED), Drunk(), tasks=[{}], group_size=3, seed=5)
-    assert same(collect(Stairs(), Drunk(), tasks=[{}], group_size=3, seed=5), together)
+    together = collect(stock(Stairs, 1), DRUNK, tasks=[{}], group_size=3, seed=5)
+    assert same(collect(Stairs(), DRUNK, tasks=[{}], group_size=3, seed=5), together)
     envs.close()
 
 
@@ -115,7 +100,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
     tasks: list[dict[str, Any]] = [{"index": 0}, {"index": 1}, {}]
     ours = VectorReplyParser(gym.make_vec(env_id, num_envs=3, autoreset_mode="Disabled"))
     expected = collect(ours, RandomPolicy(), tasks=tasks, group_size=2, seed=3)
-    inner = stock(kind, partial(gym.make, env_id), 3)
+    inner = stock(partial(gym.make, env_id), 3, kind=kind)
     assert same(collect(VectorReplyParser(inner), RandomPolicy(), tasks=tasks, group_size=2, seed=3), expected)
     inner.close()
 
@@ -124,7 +109,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_infos_and_ends_are_those_of_our_vector_form(kind: str, mode: AutoresetMode) -> None:
     ours = CorridorVectorEnv(3, max_episode_steps=5, autoreset_mode=mode)
-    envs = adapt(stock(kind, partial(limited, CorridorEnv, 5), 3, mode))
+    envs = adapt(stock(partial(limited, CorridorEnv, 5), 3, mode, kind))
     assert envs.instructions == CorridorEnv.instructions
     rng = np.random.default_rng(0)
     seeds = [4, 5, 6]
@@ -157,31 +142,23 @@ def readable(infos: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore:.*has failed and is shut down")
 def test_a_worker_whose_environment_fails_raises_that_error_and_the_rest_close() -> None:
-    envs = adapt(stock("async", Stairs, 2))
+    envs = adapt(stock(Stairs, 2, kind="async"))
     envs.reset(options=[{"start": 1}, {"start": "high"}])
     refuses(TypeError, "can only concatenate str", envs.step, ["up", "up"])
     envs.close()
 
 
-@pytest.mark.parametrize("to_success", [bool, np.bool_, int, np.array])
-def test_success_may_be_any_kind_of_flag(to_success: Any) -> None:
-    envs = adapt(SyncVectorEnv([partial(Stairs, to_success)] * 2, autoreset_mode=DISABLED))
-    envs.reset(options={"start": 3})
-    infos = envs.step(["up", "down"])[4]
-    assert (infos["won"].dtype, infos["won"].tolist(), infos["score"].tolist()) == (np.bool_, [True, False], [1.0, 0.0])
-
-
 def test_without_a_word_about_success_the_error_says_what_to_pass() -> None:
-    envs = SyncVectorEnv([Mute] * 2, autoreset_mode=DISABLED)
+    envs = stock(Mute, 2)
     with pytest.raises(KeyError, match=r"sub-environment 0 have no 'won', only \['hint', .*adapt\(envs, success="):
-        collect(envs, Straight(), tasks=[{"start": 3}], group_size=2, seed=0)
+        collect(envs, STRAIGHT, tasks=[{"start": 3}], group_size=2, seed=0)
     both = SyncVectorEnv([Stairs, Mute], autoreset_mode=DISABLED)  # one of them says it: none, of sub-environment 1
     with pytest.raises(
         KeyError, match=r"1 have no 'won', only \['hint', 'is_action_valid', 'score', 'state_key', 'task_id'\]"
     ):
-        collect(both, Straight(), tasks=[{"start": 3}], group_size=2, seed=0)
+        collect(both, STRAIGHT, tasks=[{"start": 3}], group_size=2, seed=0)
     given = adapt(envs, success=lambda reward, terminated, info: terminated and reward > 0)
-    table = collect(given, Drunk(), tasks=[{"start": 3}], group_size=12, seed=0)
+    table = collect(given, DRUNK, tasks=[{"start": 3}], group_size=12, seed=0)
     assert table.trajectory_won.tolist() == (table.trajectory_return == 1).tolist()
     assert len(set(table.trajectory_won.tolist())) == 2
 
@@ -198,26 +175,10 @@ def test_who_needs_no_success_is_not_asked_for_it_and_credit_is_in_every_mode(mo
     credit.step(["down", "down"])
     with pytest.raises(KeyError, match="sub-environment 1 have no 'won'"):
         credit.step(["up", "up"]), credit.step(["up", "up"])
-    shaped = VectorGraphShaping(SyncVectorEnv([Mute] * 2, autoreset_mode=mode), 0.9)
+    shaped = VectorGraphShaping(stock(Mute, 2, mode), 0.9)
     shaped.reset(options={"start": 3})
     shaped.step(["up", "down"])  # its own default: the end was rewarded
     assert shaped.graphs.distance("start=3", "step 3") == 1
-
-
-class Straight:
-    """Goes up."""
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply("up")] * len(observations)
-
-
-def test_a_time_limit_truncates_and_asks_for_success_as_well() -> None:
-    envs = adapt(SyncVectorEnv([partial(limited, Stairs, 2)] * 2, autoreset_mode=DISABLED))
-    envs.reset(options={"start": 2})
-    envs.step(["up", "up"])
-    *_, terminated, truncated, infos = envs.step(["up", "down"])
-    assert (terminated.tolist(), truncated.tolist()) == ([True, False], [True, True])
-    assert infos["won"].tolist() == [True, False]
 
 
 @pytest.mark.parametrize("make", [Stairs, partial(SyncVectorEnv, [Stairs] * 2, autoreset_mode=DISABLED)])
@@ -230,7 +191,7 @@ def test_it_pickles_in_the_middle_of_an_episode(make: Any) -> None:
 
 
 def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_reset() -> None:
-    envs = adapt(SyncVectorEnv([Stairs] * 3, autoreset_mode=DISABLED))
+    envs = adapt(stock(Stairs, 3))
 
     def names(**arguments: Any) -> list[str]:
         return envs.reset(**arguments)[1]["task_id"].tolist()
@@ -239,7 +200,7 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
     assert names(seed=5, options={"split": "train"}) == [f"split=train, seed={seed}" for seed in (5, 6, 7)]
     assert names(seed=5, options={"split": "train", "index": 2}) == ["index=2, split=train"] * 3
     assert names(options=[{"task_id": "a"}, {"start": 1}, {"start": None}]) == ["a", "start=1", "reset=5"]
-    own = adapt(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED), task=lambda info: 7)
+    own = adapt(stock(Stairs, 2), task=lambda info: 7)
     assert own.reset(seed=0)[1]["task_id"].tolist() == ["7", "7"]
     named = adapt(SyncVectorEnv([partial(Stairs, extra={"task_id": "told"})] * 2))
     assert named.reset(seed=0, options={"start": 1})[1]["task_id"].tolist() == ["told", "told"]
@@ -248,17 +209,15 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
 def test_states_are_named_and_observations_of_no_text_too() -> None:
     envs = adapt(Stairs(), key=lambda observation, info: int(observation.split()[1]))
     assert envs.reset(options={"start": 3})[1]["state_key"].tolist() == ["3"]
-    envs = SyncVectorEnv([Numbers] * 2, autoreset_mode=DISABLED)
+    envs = stock(Numbers, 2)
     with pytest.raises(KeyError, match=r"no 'state_key', only \[.*if observations are not text, .*adapt\(envs, key="):
-        collect(envs, Drunk(), tasks=[{}], seed=0)
+        collect(envs, DRUNK, tasks=[{}], seed=0)
     assert adapt(envs, key=lambda observation, info: observation.tobytes()).reset()[1]["state_key"][0]
     for lake in (gym.make("FrozenLake-v1"), SyncVectorEnv([partial(gym.make, "FrozenLake-v1")])):
         refuses(TypeError, r"are Discrete\(4\), not text .*TransformAction", adapt, lake)
 
 
 class Numbers(gym.Env):
-    """Takes text and shows an array."""
-
     observation_space = gym.spaces.Box(0, 1, (2,))
     action_space = gym.spaces.Text(5)
 
@@ -273,16 +232,16 @@ def test_sub_environments_may_be_wrapped_for_the_policy_already() -> None:
     tasks = [{"index": 0}, {"index": 1}]
     outside = VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=3, autoreset_mode="Disabled"))
     expected = collect(VectorPromptWindow(outside, history=1), RandomPolicy(), tasks=tasks, group_size=3, seed=0)
-    for envs in (SyncVectorEnv([make] * 3, autoreset_mode=DISABLED), stock("async", make, 3)):
+    for envs in (stock(make, 3), stock(make, 3, kind="async")):
         assert same(collect(envs, RandomPolicy(), tasks=tasks, group_size=3, seed=0), expected)
         envs.close()
     # Where the environment does not name its states, messages are no text.
     with pytest.raises(KeyError, match="if observations are not text, name states"):
-        collect(PromptWindow(Stairs(), instructions=False), Drunk(), tasks=[{}], seed=0)
+        collect(PromptWindow(Stairs(), instructions=False), DRUNK, tasks=[{}], seed=0)
 
 
 def test_closed_and_nested_vector_environments_say_so() -> None:
-    envs = adapt(stock("async", Stairs, 2))
+    envs = adapt(stock(Stairs, 2, kind="async"))
     envs.reset(seed=0)
     envs.close()
     refuses(ClosedEnvironmentError, "is closed", envs.reset, seed=0)
@@ -290,11 +249,11 @@ def test_closed_and_nested_vector_environments_say_so() -> None:
         assert adapt(envs) is envs
         with pytest.raises(TypeError, match="success= is for a single environment"):
             adapt(envs, success=lambda reward, terminated, info: True)
-    wrapped = RecordEpisodeStatistics(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED))
+    wrapped = RecordEpisodeStatistics(stock(Stairs, 2))
     with pytest.raises(ValueError, match=r"SyncVectorEnv does not support; adapt it before wrapping"):
-        collect(wrapped, Drunk(), tasks=[{}], seed=0)
-    envs = RecordEpisodeStatistics(adapt(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)))
-    assert collect(envs, Drunk(), tasks=[{"start": 2}], group_size=2, seed=0).n_trajectories == 2
+        collect(wrapped, DRUNK, tasks=[{}], seed=0)
+    envs = RecordEpisodeStatistics(adapt(stock(Stairs, 2)))
+    assert collect(envs, DRUNK, tasks=[{"start": 2}], group_size=2, seed=0).n_trajectories == 2
     builder = TableBuilder(2, AutoresetMode.NEXT_STEP)
     with pytest.raises(KeyError, match=r"have no 'task_id', only \[\]: agentgym.adapter.adapt\(envs\) provides it"):
         builder.reset(SyncVectorEnv([Stairs] * 2).reset()[1])
@@ -316,7 +275,7 @@ def test_keys_that_not_all_have_come_with_a_mask() -> None:
 
 
 def test_wrappers_credit_and_block_commands_of_stock_environments() -> None:
-    envs = GRPO(VectorPromptWindow(VectorReplyParser(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)), history=1,
+    envs = GRPO(VectorPromptWindow(VectorReplyParser(stock(Stairs, 2)), history=1,
                                    instructions="Go up."))  # fmt: skip
     envs.reset(options=[{"start": 3}, {"start": 3}])
     messages, *_ = envs.step(["<action>up</action>", "<action>down</action>"])
@@ -326,7 +285,7 @@ def test_wrappers_credit_and_block_commands_of_stock_environments() -> None:
     assert envs.advantages()[0] > 0 > envs.advantages()[1]
     make = partial(gym.make, "AgentRL/SearchQA-v0")
     for kind in ("sync", "async"):
-        inner = stock(kind, make, 1)
+        inner = stock(make, 1, kind=kind)
         envs = VectorReplyParser(inner)
         envs.reset(seed=0)
         assert envs.step(["<search>who</search>"])[4]["command"].tolist() == ["<search>who</search>"]
@@ -342,7 +301,7 @@ def test_whatever_is_played_each_sub_environment_behaves_as_alone(
     plan: list[list[str]], mode: AutoresetMode, seed: int
 ) -> None:
     """Each against a single environment that is reset by hand; `Stairs` fails when it is stepped after its end."""
-    envs, alone = adapt(SyncVectorEnv([Stairs] * 3, autoreset_mode=mode)), [Stairs() for _ in range(3)]
+    envs, alone = adapt(stock(Stairs, 3, mode)), [Stairs() for _ in range(3)]
     shown = [env.reset(seed=seed + i)[0] for i, env in enumerate(alone)]
     assert list(envs.reset(seed=seed)[0]) == shown
     over = [False] * 3
@@ -385,11 +344,6 @@ def limited_to_five(make: Any) -> gym.Env[Any, Any]:
     return TimeLimit(OrderEnforcing(PassiveEnvChecker(make())), 5)
 
 
-def stack_of(kind: Any, make: Any, mode: AutoresetMode, count: int = 2) -> Any:
-    more = {"shared_memory": False} if kind is AsyncVectorEnv else {}
-    return kind([partial(limited_to_five, make)] * count, autoreset_mode=mode, **more)
-
-
 def play(envs: Any, actions: Any, over: list[bool]) -> list[str]:
     """What sub-environment 0 shows, and every other one as well."""
     shown = []
@@ -403,12 +357,10 @@ def play(envs: Any, actions: Any, over: list[bool]) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("kind", "make"), [(SyncVectorEnv, Stairs), (SyncVectorEnv, Closing), (AsyncVectorEnv, Closing)]
-)
-def test_a_fork_plays_on_as_the_original_would_have(kind: Any, make: Any, mode: AutoresetMode) -> None:
+@pytest.mark.parametrize(("kind", "make"), [("sync", Stairs), ("sync", Closing), ("async", Closing)])
+def test_a_fork_plays_on_as_the_original_would_have(kind: str, make: Any, mode: AutoresetMode) -> None:
     for before in (0, 1, 3, 5, 6):
-        envs = adapt(stack_of(kind, make, mode))
+        envs = adapt(stock(partial(limited_to_five, make), 2, mode, kind))
         envs.reset(seed=[4, 9])
         over = [False, False]
         for action in ACTIONS[:before]:
@@ -429,8 +381,8 @@ def test_a_fork_plays_on_as_the_original_would_have(kind: Any, make: Any, mode: 
 
 
 def test_our_environments_branch_in_processes_and_in_wrappers() -> None:
-    inner = stack_of(AsyncVectorEnv, CorridorEnv, AutoresetMode.DISABLED)
-    envs = VectorPromptWindow(VectorReplyParser(inner), instructions=False)
+    inner = VectorReplyParser(stock(partial(limited_to_five, CorridorEnv), 2, kind="async"))
+    envs = VectorPromptWindow(inner, instructions=False)
     envs.reset(seed=0, options=[{"index": 2}, {"index": 1}])
     envs.step(["<action>right</action>", "<action>jump</action>"])
     messages, infos = envs.fork(0, 1, seeds=3)
@@ -444,15 +396,11 @@ def test_who_cannot_be_saved_in_a_process_is_named_and_plays_on() -> None:
     class Unknown(gym.Wrapper[Any, Any, Any, Any]):
         pass
 
-    cases = (
-        (
-            partial(limited_to_five, Stairs),
-            r"<TimeLimit<.*Stairs.* cannot be saved in a process .*it has no snapshot\(\)",
-        ),
+    for make, message in (
+        (partial(limited_to_five, Stairs), r"<TimeLimit<.*Stairs.* cannot be saved in a process .*it has no snapshot"),
         (lambda: Unknown(Closing()), r"<Unknown<Closing.*it is in Unknown.*or make a SyncVectorEnv"),
-    )
-    for make, message in cases:
-        envs = adapt(AsyncVectorEnv([make] * 2, shared_memory=False, autoreset_mode=AutoresetMode.DISABLED))
+    ):
+        envs = adapt(stock(make, 2, kind="async"))
         envs.reset(seed=0)
         refuses(TypeError, message, envs.snapshot, 0)
         assert envs.step(["up", "down"])[0]

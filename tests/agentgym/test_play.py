@@ -32,7 +32,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
-def test_every_environment_is_played_to_its_end_by_the_experts_hints(env_id: str, play) -> None:
+def test_every_environment_is_played_by_the_experts_hints_and_any_line_is_taken(env_id: str, play) -> None:
     env = gym.make(env_id, expert=True)
     _, info = env.reset(seed=0)
     typed, over = [], False
@@ -42,24 +42,16 @@ def test_every_environment_is_played_to_its_end_by_the_experts_hints(env_id: str
         over = terminated or truncated
     status, shown = play([env_id, "--seed", "0"], *typed)
     assert status == 0
-    assert "\nwon: " in shown
     steps = len(typed) // 2
-    assert f" in {steps} step{'' if steps == 1 else 's'}." in shown
-    for command in typed[1::2]:
-        assert command in shown
-
-
-@pytest.mark.parametrize("env_id", [row.id for row in ROWS])
-def test_any_line_is_taken_and_the_end_of_input_is_the_end(env_id: str, play) -> None:
+    for words in ("\nwon: ", f" in {steps} step{'' if steps == 1 else 's'}.", *typed[1::2]):
+        assert words in shown
     lines = [
         "", "1", "socks", "0", "99", "9" * 40, ":nothing", "save", "2", "restore", "undo", "info", "help", "\x00é√",
     ]  # fmt: skip
     status, shown = play([env_id, "--seed", "1"], *lines)
-    assert status == 0
-    assert "there is no command 99: 1 to" in shown
-    assert "unknown word ':nothing'" in shown
-    assert "saved" in shown
-    assert "state_key" in shown
+    assert status == 0  # the end of input is the end
+    for words in ("there is no command 99: 1 to", "unknown word ':nothing'", "saved", "state_key"):
+        assert words in shown
 
 
 def boards(shown: str) -> list[str]:
@@ -74,10 +66,8 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
     )  # fmt: skip
     assert status == 0
     first, one, _, undone, _, restored, two, _, _, back, *_ = boards(shown)
-    assert one != first
-    assert (undone, restored) == (first, one)
-    assert two != one
-    assert back == two
+    assert (undone, restored, back) == (first, one, two)
+    assert len({first, one, two}) == 3
     assert "this is the beginning" in shown
     assert "\nout of time: return -0.3 in 3 steps." in shown
     assert "the episode is over: type again, undo or quit" in shown
@@ -97,8 +87,6 @@ def test_a_colon_and_an_open_place(play) -> None:
 @cases(
     "arguments, words",
     (["AgentRL/Alfworld-v0"], "unknown environment 'AgentRL/Alfworld-v0'; .*did you mean 'AgentRL/ALFWorld-v0'"),
-    (["sokobam"], "did you mean 'AgentRL/Sokoban-v0'"),
-    (["sokoban", "--split", "tset"], "unknown split 'tset' of .*did you mean 'test'"),
     (["sokoban", "--index", "1000"], "index 1000 is out of range"),
     (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
     (["sokoban", "--set", "boxes"], "expected name=value"),
@@ -132,9 +120,8 @@ def test_a_plain_environment_is_played_without_snapshots(play) -> None:
     finally:
         del gym.registry["Test/Echo-v0"]
     assert status == 0
-    assert "you said hello" in shown
-    assert "no undo: this environment has no snapshots" in shown
-    assert "there is no expert" in shown
+    for words in ("you said hello", "no undo: this environment has no snapshots", "there is no expert"):
+        assert words in shown
     assert "\nover: return 2 in 2 steps. Type again, or quit." in shown
     assert shown.count("say bye") == 2
 

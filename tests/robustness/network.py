@@ -17,7 +17,7 @@ from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from policies.engines.judge import JudgeScorer
 from tests.agentgym.outside.chat import chat_server
-from tests.agentgym.searchqa import support as loopback
+from tests.agentgym.searchqa.support import searching
 from tests.playing import walks
 from tests.robustness.damage import accidents, damaged
 from tests.robustness.trial import Trial, json_values, pieces, record, text_of
@@ -117,7 +117,7 @@ def check_judge(given: dict[str, Any]) -> None:
 
 def check_retriever(given: dict[str, Any]) -> None:
     """A search that fails is a failure value; what is found can be written down."""
-    with loopback.scripted(loopback.answer(*answered(given, FOUND))) as server:
+    with chat_server.chat_server(chat_server.raw(*answered(given, FOUND))) as server:
         retriever = HttpRetriever(server.url, timeout=1.0, retries=0, headers={"Authorization": f"Bearer {KEY}"})
         (found,) = retriever.search(["ada"], 2)
     if isinstance(found, SearchFailure):
@@ -153,7 +153,7 @@ requests = record(
 
 def check_server(given: list[dict[str, Any]]) -> None:
     """Whatever is sent, the next proper request is answered."""
-    with loopback.searching(lexical()) as server:
+    with searching(lexical()) as server:
         address = server.server_address[:2]
         for request in given:
             body = body_of(request["body"], FOUND)

@@ -4,7 +4,7 @@ import json
 import lzma
 import tarfile
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,8 @@ def small_game(
     for content, (_, place, _) in zip(contents, receptacles, strict=True):
         seen[place] |= content
     flags = {
-        "cleanable": flag(kinds, things.CLEANABLE),
-        "heatable": flag(kinds, things.HEATABLE),
-        "coolable": flag(kinds, things.COOLABLE),
+        name: flag(kinds, getattr(things, name.upper()))
+        for name in ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable", "vessels")
     }
     needed = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}.get(task_type)
     wanted = mask(i for i, kind in enumerate(kinds) if kind == goal[0]) & (flags[needed] if needed else -1)
@@ -79,10 +78,6 @@ def small_game(
         "openable": mask(i for i, (_, _, opens) in enumerate(receptacles) if opens),
         "objects": numbered(kinds),
         "object_types": tuple(kinds),
-        "pickupable": flag(kinds, things.PICKUPABLE),
-        "toggleable": flag(kinds, things.TOGGLEABLE),
-        "sliceable": flag(kinds, things.SLICEABLE),
-        "vessels": flag(kinds, things.VESSELS),
         "cool": cool,
         "contents": tuple(contents),
         "seen_from": tuple(seen),
@@ -129,6 +124,13 @@ def random_game(rng: np.random.Generator, task_type: str | None = None, size: in
         list(zip(kinds, where, strict=True)),
         cool,
     )
+
+
+def play(world: World, *commands: str) -> World:
+    """Play commands that can be done."""
+    for command in commands:
+        assert world.step(command).valid, command
+    return world
 
 
 def key(world: World) -> tuple[Any, ...]:
@@ -415,18 +417,14 @@ def unpack(place: Path, counts: dict[str, tuple[str, int]]) -> Path:
 
 
 @cache
-def _games(archive: str) -> dict[str, Game]:
+def games(archive: str) -> dict[str, Game]:
+    """Games of an archive by task_id, sorted."""
     found = {
         task_id: read_game(json.loads(content), task_id)
         for _, task_id, name, content in files(archive)
         if name == "game.tw-pddl"
     }
     return {task_id: found[task_id] for task_id in sorted(found)}
-
-
-def games(archive: str, only: Collection[str] | None = None) -> dict[str, Game]:
-    """Games of an archive by task_id, sorted; all of them, or those named."""
-    return {task_id: game for task_id, game in _games(archive).items() if only is None or task_id in only}
 
 
 @cache

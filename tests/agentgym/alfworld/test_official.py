@@ -17,7 +17,7 @@ from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.tasks import check_task_types
 from agentgym.outside.files import VARIABLE, cache_folder
 from agentgym.outside.text import DataError
-from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, files, grammar, write_trial
+from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, grammar, unpack, write_trial
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -73,16 +73,19 @@ def test_which_games_count_and_their_order(data: Path) -> None:
     assert fresh(data, "valid_seen")[0].walkthrough == ()
 
 
-@pytest.mark.parametrize("inside", ["", "json_2.1.1"])
-def test_the_folder_is_found_from_above_and_from_inside(data: Path, inside: str) -> None:
-    assert find_folder(data / inside) == data / "json_2.1.1"
-
-
-def test_folders_are_found_by_version_and_links_to_nothing_are_missing(data: Path) -> None:
+def test_folders_are_found_by_version_and_links_to_nothing_or_in_a_circle_are_missing(data: Path) -> None:
+    """Any circle ended it all in an OSError: too many levels of symbolic links."""
+    assert find_folder(data) == find_folder(data / "json_2.1.1") == data / "json_2.1.1"
     train = data / "json_2.1.1" / "train"
-    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
+    before = fresh(data).games.task_ids
+    (train / "self").symlink_to("self")
+    (train / "c" / "self").symlink_to("self")
+    for name, target in (("x/y", "game.tw-pddl"), ("x/w", data / "nowhere")):
+        (write_trial(train, name, game=None) / "game.tw-pddl").symlink_to(target)
     (train / "x" / "z").symlink_to(data / "nowhere")
-    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
+    after = fresh(data).games
+    assert after.task_ids == before
+    assert {("x/y", "without game.tw-pddl"), ("x/w", "without game.tw-pddl")} <= set(after.left_out)
     (data / "json_2.1.1").rename(data / "json_2.1.3")
     assert find_folder(str(data)) == data / "json_2.1.3"
 
@@ -123,15 +126,10 @@ def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, mon
     (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not match"),
     ([1], ..., "x/y: game.tw-pddl must be a JSON object"),
     (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
-    ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
-    ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is too large for a float\)"),
-    ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
     ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
     (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
-    (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
     (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
     (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
-    (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
 )
 def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
     folder = write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
@@ -164,18 +162,6 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     assert (games[0].task, games[1].walkthrough) == ("put a \ufffdmug\ufffd[31m in drawer", ("go to \ufffd",))
 
 
-def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
-    """Any of them ended it all in an OSError: too many levels of symbolic links."""
-    train = data / "json_2.1.1" / "train"
-    before = fresh(data).games.task_ids
-    (train / "self").symlink_to("self")
-    (train / "c" / "self").symlink_to("self")
-    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to("game.tw-pddl")
-    after = fresh(data).games
-    assert after.task_ids == before
-    assert ("x/y", "without game.tw-pddl") in after.left_out
-
-
 def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
     trajectory = {"nested": {"task_type": "x"}, "task_type": CLEAN}
     write_trial(tmp_path / "train", "a/b", CLEAN, trajectory=trajectory)
@@ -206,54 +192,29 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
     assert fresh(data)[1].task == "put a cup in drawer"
 
 
-@cases(
-    "damage",
-    "", "agentgym alfworld games\n", "cut", "grown", "head is a list", "head is empty", "other version",
-)  # fmt: skip
-def test_a_damaged_cache_is_written_again(
-    data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = fresh(data)
-    (file,) = own_cache.iterdir()
-    good = file.read_bytes()
-    if damage == "other version":
-        monkeypatch.setattr(dataset, "VERSION", dataset.VERSION + 1)
-    elif damage.startswith("head"):
-        head = zlib.compress(b"[]" if damage == "head is a list" else b"{}")
-        file.write_bytes(good[: good.index(b"\n") + 1] + len(head).to_bytes(8, "big") + head)
-    else:
-        damaged = {"cut": good[:-1], "grown": good + b"#"}
-        file.write_bytes(damaged.get(damage, damage.encode()))
-    assert fresh(data) == first
-    assert (file.read_bytes() == good) == (damage != "other version")
-
-
-def test_no_flipped_bit_of_a_cache_file_is_trusted(data: Path, own_cache: Path) -> None:
+def test_a_damaged_cache_is_written_again(data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = fresh(data, "valid_seen")
     (file,) = own_cache.iterdir()
     good = file.read_bytes()
-    for position in range(0, len(good), 7):
-        file.write_bytes(good[:position] + bytes([good[position] ^ 1 << position % 8]) + good[position + 1 :])
+    heads = [len(head).to_bytes(8, "big") + head for head in map(zlib.compress, (b"[]", b"{}"))]
+    damaged = [b"", b"agentgym alfworld games\n", good[:-1], good + b"#"]
+    damaged += [good[: good.index(b"\n") + 1] + head for head in heads]
+    damaged += [good[:i] + bytes([good[i] ^ 1 << i % 8]) + good[i + 1 :] for i in range(0, len(good), 7)]
+    for each in damaged:
+        file.write_bytes(each)
         assert fresh(data, "valid_seen") == first
         assert file.read_bytes() == good
+    monkeypatch.setattr(dataset, "VERSION", dataset.VERSION + 1)
+    assert fresh(data, "valid_seen") == first
+    assert file.read_bytes() != good
 
 
-def test_the_cache_can_be_moved_and_switched_off(
-    data: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_can_be_moved_and_switched_off(data: Path, own_cache: Path, tmp_path: Path) -> None:
     first = fresh(data, cache_in=False)
     assert not own_cache.exists()
     assert fresh(data, cache_in=tmp_path / "else").games == first.games
     assert len(list((tmp_path / "else").iterdir())) == 1
-    monkeypatch.setenv(VARIABLE, "off")
-    assert cache_folder() is cache_folder("off") is cache_folder(False) is None
     refuses(ValueError, "cache must be a folder, 'off', True, False or None, got 3", ALFWorldEnv, data=data, cache=3)
-    monkeypatch.delenv(VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "agentgym"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "agentgym"
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path) -> None:
@@ -284,20 +245,15 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
 
 @cases(
     "options, message",
-    ({"split": ["train"]}, r"unknown split \['train'\]"),
-    ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
     ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
     ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
     ({"task_type": "heat"}, "unknown task type 'heat'"),
     ({"task_type": 7}, "unknown task type 7"),
-    ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
     ({"task_id": "a/b"}, "unknown task_id 'a/b'.*expected '<task folder>/<trial folder>'"),
     ({"task_id": "b/trial_1", "split": "train"}, "did you mean 'b/trial_10'"),
     ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
     ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
     ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
-    ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
-    ({"task_id": "../train"}, "unknown task_id"),
 )
 def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
     refuses(ValueError, f"(?s){message}", lambda: ALFWorldEnv(data=data).reset(seed=0, options=options))
@@ -317,15 +273,7 @@ def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_official_split_from_disk(tmp_path: Path) -> None:
-    """Folders as they are unpacked, of two trials for every type."""
-    wanted: dict[str, int] = {}
-    for split, task_id, name, data in files("valid_unseen"):
-        kind = task_id.partition("-")[0]
-        wanted[task_id] = wanted.get(task_id) or 1 + sum(other.startswith(kind) for other in wanted)
-        if wanted[task_id] <= 2:
-            path = tmp_path / "json_2.1.1" / split / task_id / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+    unpack(tmp_path, {"valid_unseen": ("valid_unseen", 12)})
     env = ALFWorldEnv(data=tmp_path, split="valid_unseen", expert=True)
     for index in range(12):
         _, info = env.reset(options={"index": index})

@@ -1,10 +1,11 @@
 """ALFWorld's rules against a naive twin; goals, texts and admissible commands."""
 
+import contextlib
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -14,14 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.alfworld import rules, text
+from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.expert import plan
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
+from agentgym.alfworld.game import CLEAN, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
 from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_goal, with_goal
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.tasks import choose_game, game_of
 from tests.agentgym.alfworld.naive import NaiveWorld
-from tests.agentgym.alfworld.support import envs_of, episodes, games, random_game, small_game, task_id_of
+from tests.agentgym.alfworld.support import envs_of, episodes, games, play, random_game, small_game, task_id_of
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -67,26 +69,28 @@ def slices_here(world: World) -> int:
     return world.game.sliceable & world.seen_from[world.loc] if knife else 0
 
 
-def play(known: Iterable[Game], steps: int) -> None:
-    rng, earlier = np.random.default_rng(0), set[str]()
-    for game in known:
-        compare(game, rng, steps, earlier)
-
-
-def test_like_the_plain_reading_on_small_games() -> None:
-    rng = np.random.default_rng(1)
-    play([random_game(rng, size=int(rng.integers(2, 5))) for _ in range(60)], 60)
-
-
-@pytest.mark.parametrize("dialect", ["move", "put"])
-def test_like_the_plain_reading_on_generated_games(dialect: str) -> None:
+def generated(dialect: str) -> list[Game]:
     made = GeneratedGames(dialect=dialect, ghosts=0.2)
-    play([made.by_index("valid_seen", i) for i in range(12)], 60)
+    return [made.by_index("valid_seen", i) for i in range(12)]
 
 
-def test_like_the_plain_reading_on_official_games() -> None:
-    known = games("valid_unseen")
-    play([known[task_id] for task_id in sorted(known)[::9]], 100)
+def small() -> list[Game]:
+    rng = np.random.default_rng(1)
+    return [random_game(rng, size=int(rng.integers(2, 5))) for _ in range(60)]
+
+
+@cases(
+    "known, steps",
+    (small, 60),
+    (partial(generated, "move"), 60),
+    (partial(generated, "put"), 60),
+    (lambda: [*games("valid_unseen").values()][::9], 100),
+    ids=["small", "move", "put", "official"],
+)
+def test_like_the_plain_reading(known: Callable[[], list[Game]], steps: int) -> None:
+    rng, earlier = np.random.default_rng(0), set[str]()
+    for game in known():
+        compare(game, rng, steps, earlier)
 
 
 def test_episodes_of_a_game_share_a_memory_that_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,60 +217,18 @@ def replay(played: list[Episode], known: dict[str, Game]) -> int:
     return steps
 
 
-@pytest.mark.parametrize(("trace", "count", "steps"), [("valid_seen", 560, 13778), ("old_put", 60, 2379)])
-def test_recorded_episodes_of_both_wordings(trace: str, count: int, steps: int) -> None:
-    played = episodes(trace)
-    assert len(played) == count
-    assert replay(played, games(trace, {task_id_of(episode) for episode in played})) == steps
-
-
-def test_recorded_episodes_of_the_small_train_archive() -> None:
-    known = games("train_240")
-    played = [episode for episode in episodes("train") if task_id_of(episode) in known]
-    assert len({task_id_of(episode) for episode in played}) == 43
-    assert replay(played, known) > 1000
-
-
-@pytest.mark.long
-def test_the_whole_train_split() -> None:
-    """Every walkthrough wins with its last command, none before; all recorded train episodes are the same."""
-    known = games("train_3553")
-    counts = Counter(game.task_type for game in known.values())
-    assert [counts[kind] for kind in TASK_TYPES] == [790, 308, 650, 459, 533, 813]
-    for game in known.values():
-        check_walkthrough(game)
-    played = episodes("train")
-    assert len(played) == 1273
-    assert replay(played, known) == 23559
-
-
-@pytest.mark.parametrize(("archive", "count"), [("valid_seen", 140), ("valid_unseen", 134), ("valid_train", 200)])
-def test_every_walkthrough_of_the_validation_splits_wins(archive: str, count: int) -> None:
+@cases(
+    "trace, archive, count, steps",
+    ("valid_seen", "valid_seen", 560, 13778),
+    ("old_put", "old_put", 60, 2379),
+    ("train", "train_240", 86, 1611),
+    pytest.param("train", "train_3553", 1273, 23559, marks=pytest.mark.long),
+)
+def test_recorded_episodes_of_both_wordings(trace: str, archive: str, count: int, steps: int) -> None:
     known = games(archive)
-    assert len(known) == count
-    for game in known.values():
-        check_walkthrough(game)
-
-
-def check_walkthrough(game: Game) -> None:
-    world = World(game)
-    assert 3 <= len(game.walkthrough) <= 10
-    assert game.task_id.startswith(game.task_type + "-")
-    for command in game.walkthrough:
-        assert not world.won
-        assert world.step(command).valid, (game.task_id, command)
-    assert world.won, game.task_id
-
-
-def test_games_of_the_older_version_have_no_walkthrough_and_the_same_rooms() -> None:
-    old = games("old_put")
-    assert {game.dialect for game in old.values()} == {"put"}
-    assert {game.walkthrough for game in old.values()} == {()}
-    new = games("valid_seen") | games("valid_unseen")
-    for task_id, game in old.items():
-        other = new[task_id]
-        assert (game.receptacles, game.objects, game.contents) == (other.receptacles, other.objects, other.contents)
-        assert (game.locations, game.task, game.goal_objects) == (other.locations, other.task, other.goal_objects)
+    played = [episode for episode in episodes(trace) if task_id_of(episode) in known]
+    assert len(played) == count
+    assert replay(played, known) == steps
 
 
 KITCHEN = [("cabinet", 0, True), ("countertop", 1, False), ("fridge", 2, True), ("sinkbasin", 3, False)]
@@ -279,15 +241,17 @@ def goals_kitchen(**changes: object) -> Game:
 
 
 def done_after(game: Game, *commands: str) -> list[Goal]:
-    world = World(game)
-    for command in commands:
-        assert world.step(command).valid, command
-    return goals_done(world)
+    return goals_done(play(World(game), *commands))
 
 
-def all_goals(game: Game) -> list[Goal]:
+def other_games(game: Game) -> dict[Goal, Game]:
+    """The game with every goal that is possible in it."""
     things, places = sorted(set(game.object_types)), sorted({*game.receptacle_types, *game.object_types})
-    return [Goal(*words) for words in itertools.product(TASK_TYPES, things, places)]
+    found = {}
+    for goal in itertools.starmap(Goal, itertools.product(TASK_TYPES, things, places)):
+        with contextlib.suppress(ValueError):
+            found[goal] = with_goal(game, goal)
+    return found
 
 
 def test_goals_by_hand() -> None:
@@ -300,36 +264,19 @@ def test_goals_by_hand() -> None:
     assert done_after(game, *take, "move mug 3 to countertop 1") == []
     washed = (*take, "go to sinkbasin 1", "clean mug 3 with sinkbasin 1", "move mug 3 to sinkbasin 1")
     assert done_after(game, *washed) == [(PICK, "mug", "sinkbasin"), (CLEAN, "mug", "sinkbasin")]
-    # the cool mug of the fridge on the countertop: a mug and two of them were there before, a cool one was not
-    moved = (
-        "go to fridge 1", "open fridge 1", "take mug 1 from fridge 1", "go to countertop 1",
-        "move mug 1 to countertop 1",
-    )  # fmt: skip
-    assert done_after(game, *moved) == [(COOL, "mug", "countertop")]
-    # the game's own goal is none of the others; a second mug makes it two
-    cabinet = ("go to cabinet 1", "open cabinet 1")
-    one = (*take, *cabinet, "move mug 3 to cabinet 1")
+    # the game's own goal is none of the others
+    one = (*take, "go to cabinet 1", "open cabinet 1", "move mug 3 to cabinet 1")
     assert done_after(game, *one) == []
-    two = (*one, "go to countertop 1", "take mug 2 from countertop 1", "go to cabinet 1", "move mug 2 to cabinet 1")
-    assert done_after(game, *two) == [(TWO, "mug", "cabinet")]
-    things = [("mug", [0, 1])]
-    game = small_game(PICK, ("mug", "fridge"), KITCHEN, things)
-    assert done_after(
-        game, "go to countertop 1", "take mug 1 from countertop 1", "go to sinkbasin 1", "clean mug 1 with sinkbasin 1"
-    ) == [(CLEAN, "mug", "cabinet")]  # it is still listed in the cabinet
+    game = small_game(PICK, ("mug", "fridge"), KITCHEN, [("mug", [0, 1])])
+    clean = ("go to countertop 1", "take mug 1 from countertop 1", "go to sinkbasin 1", "clean mug 1 with sinkbasin 1")
+    assert done_after(game, *clean) == [(CLEAN, "mug", "cabinet")]  # it is still listed in the cabinet
 
 
 @given(st.integers(0, 2**31), st.sampled_from([(), ("ghosts",), ("toggle",), tuple(REPAIRS)]))
 def test_what_is_done_is_what_a_game_with_that_goal_calls_won(seed: int, repairs: tuple[str, ...]) -> None:
     rng = np.random.default_rng(seed)
     game = random_game(rng, size=4)
-    others: dict[Goal, Game] = {}
-    for goal in all_goals(game):
-        try:
-            others[goal] = with_goal(game, goal)
-        except ValueError:
-            continue
-    world = World(game, repairs)
+    others, world = other_games(game), World(game, repairs)
     for _ in range(25):
         if world.won:
             break
@@ -358,10 +305,12 @@ def test_a_game_with_another_goal_and_its_sentence() -> None:
     assert id_with(other, Goal(TWO, "mug", "fridge")) == "small/trial#pick_two_obj_and_place-Mug-None-Fridge"
     second = goals_kitchen(task="put some mug on cabinet")
     assert with_goal(second, Goal(CLEAN, "mug", "cabinet")).task == "clean some mug and put it in cabinet"
-    env = gym.make("AgentRL/ALFWorld-v0", data="generated").unwrapped
-    _, info = env.reset(options={"task_id": _with_sentence(env)})
+    env = ALFWorldEnv(data="generated")
+    known = (env.tasks.by_index("train", index) for index in range(50))
+    heated = next(id_with(game, goal) for game in known for goal in other_games(game) if goal.task_type == HEAT)
+    _, info = env.reset(options={"task_id": heated})
     assert re.search(r"; to [a-z ]+$", info["state_key"])
-    assert HEAT in env.world.game.task_id  # type: ignore[attr-defined]
+    assert HEAT in env.world.game.task_id
 
 
 @pytest.mark.parametrize("source", ["generated", "official"])
@@ -370,14 +319,9 @@ def test_games_with_other_goals_are_played_and_planned_like_others(source: str) 
     known = list(generated) if source == "generated" else list(games("valid_unseen").values())[::12]
     rng, solved = np.random.default_rng(0), 0
     for game in known:
-        goals = []
-        for goal in all_goals(game):
-            try:
-                goals.append(with_goal(game, goal))
-            except ValueError:
-                continue
-        for i in rng.permutation(len(goals))[:6]:
-            world = World(goals[i])
+        others = [*other_games(game).values()]
+        for i in rng.permutation(len(others))[:6]:
+            world = World(others[i])
             commands = plan(world)
             if commands is None:  # nothing fits, or there are not two of a kind
                 continue
@@ -391,7 +335,7 @@ def test_ids_with_a_goal_name_a_game_of_their_split() -> None:
     known = GeneratedGames()
     game = known.by_index("train", 0)
     rng = np.random.default_rng(0)
-    goal = next(goal for goal in all_goals(game) if goal.task_type == PICK and is_possible(game, goal))
+    goal = next(goal for goal, other in other_games(game).items() if goal.task_type == PICK and other is not game)
     name = id_with(game, goal)
     for options in ({"task_id": name}, {"task_id": name, "split": "train"}, {"task_id": name, "index": None}):
         assert choose_game(known, "train", options, rng).task_id == name
@@ -400,13 +344,6 @@ def test_ids_with_a_goal_name_a_game_of_their_split() -> None:
         choose_game(known, "train", {"task_id": name, "split": "valid_seen"}, rng)
     with pytest.raises(ValueError, match="name the task in more than one way"):
         choose_game(known, "train", {"task_id": name, "index": 0}, rng)
-
-
-def is_possible(game: Game, goal: Goal) -> bool:
-    try:
-        return with_goal(game, goal) is not game
-    except ValueError:
-        return False
 
 
 @cases(
@@ -433,13 +370,3 @@ def test_a_long_goal_makes_no_long_message() -> None:
         with pytest.raises(ValueError, match="goal") as caught:
             env.reset(options={"task_id": f"{base}#{goal}"})
         assert len(str(caught.value)) < 3_000
-
-
-def _with_sentence(env: object) -> str:
-    known = env.tasks  # type: ignore[attr-defined]
-    for index in range(50):
-        game = known.by_index("train", index)
-        for goal in all_goals(game):
-            if goal.task_type == HEAT and is_possible(game, goal):
-                return id_with(game, goal)
-    raise AssertionError("no game in which something could be heated")

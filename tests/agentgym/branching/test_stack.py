@@ -15,6 +15,7 @@ from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimi
 from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import steps
 from tests.refusals import refuses
 from wrappers import (
     DiscreteActions,
@@ -82,10 +83,6 @@ class Saving(Stairs):
         self.height, self.seen = state[0], list(state[1])
 
 
-def play(env: Any, actions: tuple[str, ...]) -> list[Any]:
-    return [env.step(action) for action in actions]
-
-
 def stack(kind: Any = PromptWindow, graphs: TaskGraphs | None = None) -> Any:
     env: Any = OrderEnforcing(TimeLimit(CorridorEnv(), 6))
     env = GraphShaping(InvalidActionPenalty(ReplyParser(env)), gamma=0.9, graphs=graphs)
@@ -103,11 +100,11 @@ def test_our_wrappers_go_on_from_where_they_stood(kind: Any, before: int) -> Non
         step = env.step(action)
         now = step[0], step[-1]
     saved, grown = pickle.loads(pickle.dumps(env.snapshot())), graphs.state_dict()
-    on = repr(play(env, AFTER)), repr([env.reset() for _ in range(5)])
+    on = repr(steps(env, AFTER)), repr([env.reset() for _ in range(5)])
     for other in (env, stack(kind, graphs)):
         graphs.load_state_dict(grown)
         assert repr(other.restore(saved)) == repr(now)
-        assert (repr(play(other, AFTER)), repr([other.reset() for _ in range(5)])) == on
+        assert (repr(steps(other, AFTER)), repr([other.reset() for _ in range(5)])) == on
 
 
 def test_the_time_limit_of_make_is_part_of_it_and_a_seed_replaces_what_is_drawn() -> None:
@@ -139,19 +136,19 @@ def test_a_plain_environment_is_continued_with_all_its_wrappers(make: Any) -> No
     one, other = (TimeLimit(Counting(make()), 5) for _ in range(2))
     one.reset(seed=1)
     other.reset(seed=2)
-    play(one, ("up", "?", "up"))
+    steps(one, ("up", "?", "up"))
     saved = pickle.loads(pickle.dumps(snapshot(one)))
-    on = play(one, ("down", "?"))
+    on = steps(one, ("down", "?"))
     assert on[-1][3]
     for env in (other, one, other):
         resume(env, saved)
-        assert play(env, ("down", "?")) == on
+        assert steps(env, ("down", "?")) == on
     assert one.unwrapped.me is one.unwrapped  # type: ignore[attr-defined]
     assert other.unwrapped.me is other.unwrapped  # type: ignore[attr-defined]
     drawn = []
     for seed in (8, 8, None):
         resume(one, saved, seed)
-        drawn.append(play(one, ("?", "?")))
+        drawn.append(steps(one, ("?", "?")))
     assert drawn[0] == drawn[1] != drawn[2]
 
 
@@ -164,16 +161,16 @@ def test_what_cannot_be_saved_is_named() -> None:
     class Slots(Stairs):
         __slots__ = ("hidden",)
 
+    class Rebuilt(Stairs, EzPickle):
+        pass
+
     class Around(Stairs):
         def __init__(self) -> None:
             super().__init__()
             self.inner = Rebuilt()
 
-    class Rebuilt(Stairs, EzPickle):
-        pass
-
-    cases = ((Open, "attributes cannot be copied: TypeError"), (Slots, "in __slots__"), (Around, "holds an EzPickle"))
-    for make, reason in cases:
+    reasons = {Open: "attributes cannot be copied: TypeError", Slots: "in __slots__", Around: "holds an EzPickle"}
+    for make, reason in reasons.items():
         env = TimeLimit(make(), 5)
         env.reset()
         refuses(TypeError, f"{make.__name__} cannot be saved .*{reason}.*give the environment's class", snapshot, env)
@@ -248,13 +245,10 @@ def test_a_fork_continues_in_others_and_leaves_the_rest() -> None:
     assert not truncated.any()
     _, _, terminated, truncated, _ = envs.step(["left"] * 4)  # 1 has finished; of the others it is the third step
     assert (terminated.tolist(), truncated.tolist()) == ([False, True, True, False], [True, False, True, True])
-
-
-def test_what_was_saved_is_the_past_and_is_not_used_up() -> None:
     envs = corridors(2)
     saved = envs.snapshot(0)
     envs.step(["right", "left"])
-    for _ in range(2):
+    for _ in range(2):  # what was saved is the past, and is not used up
         assert envs.restore(1, saved)[0] == ("cell 3", "cell 2")
         assert envs.step(["jump", "right"])[0] == ("cell 3", "cell 3")
 

@@ -54,12 +54,10 @@ def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) 
 @cases(
     "command, act",
     ('{"action_type": "none", "argument": ""}', Act("none")),
-    ('{"action_type": "none"}', Act("none")),
     ('{"action_type": "leave", "argument": "Bye!"}', Act("leave")),
     ('{"action_type": "leave", "argument": null}', Act("leave")),
     (' \n{"argument": "a\\nb", "action_type": "speak", "to": ["Ben"]}\n', Act("speak", "a\nb")),
     ('```json\n{"action_type": "action", "argument": "```"}\n```', Act("action", "```")),
-    ('```\n{"action_type": "speak", "argument": ""}\n```', Act("speak", "")),
     ('```json {"action_type": "speak", "argument": "```"}```', Act("speak", "```")),
     ('```JSON \n{\n"action_type": "speak",\n"argument": "</answer> & <b>"}```', Act("speak", "</answer> & <b>")),
 )

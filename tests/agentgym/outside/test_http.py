@@ -6,7 +6,7 @@ import time
 import pytest
 
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure, OwnHosts, _retry_after
-from tests.agentgym.outside.chat.chat_server import chat_server, hang_up, raw
+from tests.agentgym.outside.chat.chat_server import chat_server, hang_up, raw, slow
 from tests.cases import cases
 
 pytest.importorskip("aiohttp")
@@ -18,13 +18,6 @@ def client(url: str, **options: object) -> HttpClient:
 
 
 def test_requests_go_out_together_and_are_tried_again() -> None:
-    found: dict[str, HttpAnswer | HttpFailure] = {}
-    with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
-        client(server.url, retries=1).post({"a": b"1"}, found)
-        client(server.url).post({"b": b"2", "c": b"3"}, found)
-        assert server.requests[:2] == [1, 1]
-        assert sorted(server.requests[2:]) == [2, 3]  # they go out together
-    assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
     with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
         assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
         assert server.requests == [None, None]
@@ -35,10 +28,8 @@ def test_requests_go_out_together_and_are_tried_again() -> None:
         client(server.url, retries=2).post({0: b"1"}, found)
         assert len(server.requests) == 3
     assert found == {0: HttpFailure("no connection (Server disconnected)", 3)}
-    from tests.agentgym.outside.chat.chat_server import slow
-
+    assert client(f"http://{'a' * 80}.example").get().reason.startswith("UnicodeError")
     with chat_server(slow(0.02, raw(b"x"))) as server:
-        found: dict[int, HttpAnswer | HttpFailure] = {}
         client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
         assert len(found) == 12
         assert server.most_busy <= 3
@@ -51,9 +42,6 @@ def test_requests_go_out_together_and_are_tried_again() -> None:
 )  # fmt: skip
 def test_what_a_server_asks_to_wait_is_followed_within_reason(value: str, seconds: float | None) -> None:
     assert _retry_after(value) == seconds
-
-
-def test_a_date_to_come_back_at_is_understood() -> None:
     assert 25.0 < (_retry_after(email.utils.formatdate(time.time() + 30)) or 0.0) <= 30.0
 
 

@@ -43,13 +43,6 @@ def test_many_texts_are_cleaned_as_each_of_them(texts: list[str]) -> None:
 
 
 def test_clean_texts_are_plain_strings_of_the_length_asked_for() -> None:
-    found = clean_all([np.str_("up"), "down", np.str_("le\x1bft"), "x" * 10**6])
-    assert found == ["up", "down", "le\ufffdft", "x" * foreign_text.MOST_CHARACTERS]
-    assert {type(text) for text in found} == {str}
-    assert {type(text) for text in clean_all([np.str_("up"), "down"])} == {str}
-    with pytest.raises(TypeError):
-        clean_all(["up", 3])  # type: ignore[list-item]
-
     class Odd(str):
         def __str__(self) -> str:
             return "something else"
@@ -57,11 +50,12 @@ def test_clean_texts_are_plain_strings_of_the_length_asked_for() -> None:
         def isprintable(self) -> bool:
             raise AssertionError("a subclass has no say")
 
-    assert type(clean(np.str_("up"))) is str
-    assert clean(Odd("up")) == "up"
-    assert type(clean(Odd("up"))) is str
-    assert clean("abcdef", 3) == "abc"
-    assert len(clean("x" * 10**6)) == foreign_text.MOST_CHARACTERS
+    found = clean_all([np.str_("up"), Odd("down"), np.str_("le\x1bft"), "x" * 10**6])
+    assert found == ["up", "down", "le\ufffdft", "x" * foreign_text.MOST_CHARACTERS]
+    assert {type(text) for text in [*found, *clean_all([np.str_("up"), "down"]), clean(Odd("up"))]} == {str}
+    assert (clean(Odd("up")), clean("abcdef", 3)) == ("up", "abc")
+    with pytest.raises(TypeError):
+        clean_all(["up", 3])  # type: ignore[list-item]
 
 
 @given(ANY_TEXT)
@@ -100,15 +94,11 @@ def test_clean_values_are_read_as_json_reads_them(value: object) -> None:
 @cases(
     "content, message",
     ("", "not JSON"),
-    ("[1,", "not JSON"),
     ("NaN", "NaN is not a JSON number"),
-    ("[-Infinity]", "-Infinity is not a JSON number"),
     ('{"a": 1e400}', "the number 1e400 is too large for a float"),
     ("1" * 19, "an integer of 19 digits; at most 18 are read"),
     ('{"score": 1' + "0" * 400 + "}", "an integer of 401 digits"),
-    ("-" + "1" * 5000, "digits; at most 18 are read"),
     ("[" * 200_000, "nested too deeply"),
-    ('{"a":' * 200_000, "nested too deeply"),
     ("[" * 50_000 + '"\\ud800"' + "]" * 50_000, "nested too deeply"),
     (b'"\xff"', "not UTF-8: invalid start byte at byte 1"),
     ("\ufeff1".encode("utf-16"), "not UTF-8"),

@@ -13,9 +13,7 @@ ADD = ToolCall("add", {"a": 1, "b": "x"})
     ' [{"name": "add", "parameters": {"a": 1, "b": "x"}, "id": "c1", "type": "function"}] ',
     '{"name": "add", "arguments": "{\\"a\\": 1, \\"b\\": \\"x\\"}"}',
     'Let me add.\n<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": "x"}}\n</tool_call> done',
-    '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x"}}',
     'add(a=1, b="x")',
-    "add( a = 1 , b = 'x' )",
     "add(a=1, b=x)",
     'add(a=1, b="x",)',
 )
@@ -40,17 +38,13 @@ def test_calls_in_order_with_their_values() -> None:
 @cases(
     "text, wrong",
     ("", "no tool call"),
-    ("please add 1 and 2", "no tool call"),
-    ("[]", "no tool call"),
     ("f(1)", "f: expected key=value or the end of the call, got '1)'"),
     ("f(a=1", "f: expected ',' or ')', got ''"),
-    ("f(a=)", "f: expected a value, got ')'"),
     ("f(a=1, a=2)", "f: the argument 'a' stands twice"),
     ('{"name": "f", "arguments": {"a": 1, "a": 2}}', "'a' stands twice"),
     ('{"name": "f", "arguments": [1]}', "arguments must be an object, got [1]"),
     ('{"name": 3}', 'a call must be an object with "name" and "arguments"'),
     ('{"name": "f", "argument": {}}', "got 'argument' too"),
-    ('{"name": "f g"}', "'f g' is no name of a tool"),
     ('{"name": "f", "arguments": {"a": NaN}}', "NaN is no number"),
     ('{"name": "f", "arguments": {"a": ' + "9" * 30 + "}}", "a whole number of 30 digits"),
     ('{"name": "f", "arguments": {"a": ' + "[" * 25 + "]" * 25 + "}}", "nested more than 20 deep"),
@@ -63,34 +57,23 @@ def test_what_cannot_be_read_is_said(text: str, wrong: str) -> None:
     assert wrong in found.wrong
 
 
-TYPED = {
-    "type": "function",
-    "function": {
-        "name": "f",
-        "parameters": {
-            "properties": {
-                "whole": {"type": "integer"},
-                "switch": {"type": "boolean"},
-                "mode": {"enum": ["a", "b"]},
-                "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                "any": {},
-                "named": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]},
-            }
-        },
-    },
-}
+PROPERTIES = {
+    "whole": {"type": "integer"}, "mode": {"enum": ["a", "b"]}, "any": {},
+    "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    "named": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]},
+}  # fmt: skip
+TYPED = {"type": "function", "function": {"name": "f", "parameters": {"properties": PROPERTIES}}}
 
 
 @cases(
     "arguments, wrong",
-    ({"whole": 1, "switch": True, "mode": "b", "maybe": None, "any": [1], "named": 3}, ""),
+    ({"whole": 1, "mode": "b", "maybe": None, "any": [1], "named": 3}, ""),
     ({"whole": 2.0}, ""),
     ({"whole": 2.5}, "f: the argument 'whole' must be of type integer, got a number"),
     ({"whole": True}, "f: the argument 'whole' must be of type integer, got a boolean"),
-    ({"switch": 1}, "f: the argument 'switch' must be of type boolean, got an integer"),
     ({"mode": "c"}, 'f: the argument \'mode\' must be one of "a", "b", got "c"'),
     ({"maybe": {}}, "f: the argument 'maybe' must be of type string, got an object"),
-    ({"other": 1}, "f: unknown argument 'other'; arguments are whole, switch, mode, maybe, any, named"),
+    ({"other": 1}, "f: unknown argument 'other'; arguments are whole, mode, any, maybe, named"),
 )
 def test_arguments_are_checked_by_the_schema(arguments: dict, wrong: str) -> None:
     assert check_call(ToolCall("f", arguments), [TYPED]) == wrong

@@ -24,9 +24,9 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import evaluate
 from baselines.play.dynamic_sampling import sample_groups
 from policies.scripted import RandomPolicy
+from tests.agentgym.rollout.test_groups import by_place, disabled
 from tests.cases import cases
-from tests.corridor import CorridorVectorEnv
-from tests.playing import Scripted, corridor, stock
+from tests.playing import Scripted, stock
 from tests.refusals import refuses
 from wrappers import GRPO, ReplyParser, VectorReplyParser
 
@@ -144,6 +144,10 @@ def test_luck_reaches_the_environment_through_wrappers_and_by_its_own_method(mak
     expected = throws(collect(make(), same(), **given))
     assert all(len(set(group)) > 1 for group in expected)
     assert throws(collect(RecordEpisodeStatistics(adapt(make())), same(), **given)) == expected
+    if make in (Coins, Own, limited):
+        envs = stock(make, 3, kind="async")  # in processes
+        assert throws(collect(envs, same(), **given)) == expected
+        envs.close()
 
 
 @pytest.mark.parametrize("places", [1, 3, 4, 16])
@@ -154,16 +158,6 @@ def test_luck_depends_neither_on_the_size_of_waves_nor_on_lanes_or_processes(pla
     lanes = [stock(Coins, places), stock(Coins, 2)]
     assert throws(collect_lanes(lanes, same(), **given)) == expected
     assert throws(collect_lanes(lanes, same(), luck="group", **given)) == [[one[0]] * 6 for one in expected]
-
-
-@pytest.mark.parametrize("make", [Coins, Own, limited])
-def test_luck_reaches_an_environment_in_a_process(make: Any) -> None:
-    given: Any = {"tasks": TASKS, "group_size": 6, "seed": 2}
-    envs = stock(make, 3, kind="async")
-    found = throws(collect(envs, same(), **given))
-    assert found == throws(collect(stock(make, 3), same(), **given))
-    assert all(len(set(group)) > 1 for group in found)
-    envs.close()
 
 
 def test_luck_goes_through_wrappers_of_ours_and_moves_no_number_of_the_policy() -> None:
@@ -277,43 +271,28 @@ def test_who_cannot_be_reseeded_is_warned_of_once() -> None:
     refuses(ValueError, "unknown luck 'mine'; known: 'episode', 'group'", collect, envs, same(), luck="mine", **given)
 
 
-class Twin:
-    """Left or right: the same in all places of a step, or in turn."""
-
-    def __init__(self, alike: bool) -> None:
-        self.alike = alike
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        side = rng.integers(2)
-        return [Reply(("left", "right")[(side + i * (not self.alike)) % 2]) for i in range(len(observations))]
-
-
 class Right(Scripted):
     def reply_queue(self) -> InTurn:
         return InTurn(self)
-
-
-def two() -> CorridorVectorEnv:
-    return corridor(2, max_episode_steps=6)
 
 
 def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         given: Any = {"tasks": [{"index": 2}, {"index": 1}], "seed": 0}
-        envs = two()
-        collect(envs, Twin(True), group_size=2, **given)
-        collect(envs, Twin(True), group_size=2, **given)
+        envs = disabled(2)
+        collect(envs, Scripted("left", "right"), group_size=2, **given)
+        collect(envs, Scripted("left", "right"), group_size=2, **given)
         assert len(caught) == 1
-        collect(two(), Twin(False), group_size=2, **given)
-        collect(two(), Twin(True), group_size=1, **given)
+        collect(disabled(2), by_place("left", "right"), group_size=2, **given)
+        collect(disabled(2), Scripted("left", "right"), group_size=1, **given)
         assert len(caught) == 1
         # Chance makes episodes of another length, and other states: the policy has no choice all the same.
         collect(stock(Coins, 2), same(), tasks=[{}], group_size=4, seed=0)
         assert len(caught) == 2
-        collect_lanes([two(), two()], Right("right"), tasks=[{"index": 2}], group_size=4, seed=0)
+        collect_lanes([disabled(2), disabled(2)], Right("right"), tasks=[{"index": 2}], group_size=4, seed=0)
         assert len(caught) == 3
     assert all(warning.filename == __file__ for warning in caught)
-    assert "Twin acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
+    assert "Scripted acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
         caught[0].message
     )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from agentgym.rollout.lanes import LaneError, Played, answers_of, collect_lanes
+from agentgym.rollout.lanes import LaneError, Played, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
-from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
+from tests.agentgym.rollout.test_groups import Coin, Strings, UnjudgedEnv, check_corridor_dynamics, coin, disabled
 from tests.cases import cases
 from tests.playing import corridor, of
 from tests.refusals import refuses
@@ -18,16 +18,13 @@ from tests.refusals import refuses
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
 
-class Shuffled:
+class Shuffled(Coin):
     """Left, right or jump by the generator of the request; who is answered when is drawn by another one."""
 
     def __init__(self, delays: int, fail: Any = None) -> None:
+        super().__init__("left", "right", "jump")
         self.delays, self.fail, self.closed = delays, fail, 0
         self.order: list[int] = []
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        assert list(observations) == [f"cell {key}" for key in infos["state_key"]]
-        return [Reply(("left", "right", "jump")[i]) for i in rng.integers(0, 3, len(observations))]
 
     def reply_queue(self) -> Any:
         return ShuffledQueue(self)
@@ -93,11 +90,8 @@ def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
 
 
 def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
-    class Plain:
-        act = Shuffled.act
-
-    with pytest.warns(RuntimeWarning, match=r"Plain has no reply_queue\(\): lanes are asked one after the other"):
-        table = collect_lanes([disabled(2), disabled(2)], Plain(), tasks=TASKS, group_size=4, seed=3)
+    with pytest.warns(RuntimeWarning, match=r"Coin has no reply_queue\(\): lanes are asked one after the other"):
+        table = collect_lanes([disabled(2), disabled(2)], coin(), tasks=TASKS, group_size=4, seed=3)
     assert table.to_trajectories() == play(2, 0).to_trajectories()
 
     class Other(Shuffled):
@@ -162,18 +156,24 @@ def test_lanes_refuse_what_they_cannot_do() -> None:
     given: Any = {"tasks": TASKS, "seed": 0}
     refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
     refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
-    refuses(ValueError, "use at least two lanes", collect_lanes, [one], Shuffled(0), finished={0: play_one()}, **given)
+    refuses(
+        ValueError,
+        "use at least two lanes",
+        collect_lanes,
+        [one],
+        Shuffled(0),
+        finished={0: Played("start-1", "not scored")},
+        **given,
+    )
     with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
-        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
+        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: Played("start-1", "not scored")}, **given)
     refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
     with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
-        collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
+        collect_lanes(
+            [one, disabled(1)], Shuffled(0), finished={0: Played("start-3", "not scored")}, group_size=2, **given
+        )
     with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
         collect_lanes([one, disabled(1)], Strings(), **given)
-
-
-def play_one(task: str = "start-1") -> Any:
-    return Played(task, "not scored")
 
 
 class Always(Shuffled):
@@ -193,43 +193,32 @@ def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
 
 
 def test_unscored_episodes_are_left_out_and_counted() -> None:
-    def unjudged() -> Any:
-        return of(UnjudgedEnv, 1)
-
     given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
+    two, three = ([of(UnjudgedEnv, 1) for _ in range(lanes)] for lanes in (2, 3))
     with pytest.warns(RuntimeWarning, match=r"of 12 episodes have no score and are left out; the first: "):
-        table = collect_lanes([unjudged(), unjudged(), unjudged()], Shuffled(0), **given)
+        table = collect_lanes(three, Shuffled(0), **given)
     with pytest.warns(RuntimeWarning, match="of 12 episodes have no score"):
-        other = collect_lanes([unjudged(), unjudged()], Shuffled(1), **given)
+        other = collect_lanes(two, Shuffled(1), **given)
     assert table.to_trajectories() == other.to_trajectories()
     assert 0 < table.n_trajectories < 12
     assert table.won.all()
-
-    with pytest.raises(UnscoredError, match="none of 12 episodes could be scored"):
-        collect_lanes([unjudged(), unjudged()], Always("left"), **given)
+    refuses(UnscoredError, "none of 12 episodes could be scored", collect_lanes, two, Always("left"), **given)
 
 
-class Odd:
-    """A policy whose queue answers what a function makes of the names that wait."""
+class Odd(ShuffledQueue):
+    """A policy that is its own queue, and answers what a function makes of the names that it was given."""
+
+    act = Shuffled.act
 
     def __init__(self, answer: Any) -> None:
-        self.answer, self.names = answer, list[int]()
-        self.closed = 0
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        raise AssertionError
+        super().__init__(Shuffled(0))
+        self.answer = answer
 
     def reply_queue(self) -> "Odd":
         return self
 
-    def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
-        self.names += names
-
     def get(self) -> Any:
-        return self.answer(self.names)
-
-    def close(self) -> None:
-        self.closed += 1
+        return self.answer([*self.waiting])
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -240,6 +229,7 @@ class Odd:
     (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
     (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
     (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
+    (lambda names: [(0, Reply("left"))], ValueError, r"answered 0, which is not pending: .*pending are 1, 2, 3"),
 )  # fmt: skip
 def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
     lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
@@ -247,12 +237,4 @@ def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words
     policy: Any = Timed(odd) if timed else odd
     with pytest.raises(error, match=rf"^Odd\.get {words}"):
         collect_lanes(lanes, policy, tasks=[{"index": 1}, {"index": 2}], group_size=2, seed=0)
-    assert odd.closed == 1
-
-
-def test_names_of_earlier_calls_and_answers_that_keep_the_promise() -> None:
-    lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
-    with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not pending: .*pending are 1, 2, 3"):
-        collect_lanes(lanes, Odd(lambda names: [(0, Reply("left"))]), tasks=[{}], group_size=4, seed=0)
-    found = [(3, "a"), (5, ValueError("b"))]
-    assert answers_of(None, found, {3: "", 5: "", 8: ""}) is found
+    assert odd.policy.closed == 1

@@ -211,15 +211,9 @@ def test_levels_of_all_lengths_are_in_their_split() -> None:
     assert not forms["validation"] & forms["test"]
     for split in SPLITS:
         assert {split_of(level) for level in generate(50, LevelSpec(), split)} == {split}
-    base = generate(20)
-    assert base == generate(20)
+    base, long = generate(20), LevelSpec(max_length=11)
     assert base[7:9] == generate(2, first=7)
-    for other in (
-        generate(20, LevelSpec(level_seed=1)),
-        generate(20, split="test"),
-        generate(20, LevelSpec(max_length=11)),
-        generate(20, first=20),
-    ):
+    for other in (generate(20, LevelSpec(level_seed=1)), generate(20, split="test"), generate(20, long)):
         assert not set(base) & set(other)
 
 

@@ -75,8 +75,6 @@ class Fixed:
 
 
 class Down:
-    """Cannot be reached."""
-
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         raise ConnectionError("connection refused")
 
@@ -91,7 +89,6 @@ def turns(*spoken: str | Act, first: int = 0) -> list[Turn]:
 
 
 def standing(game: Game, *spoken: str | Act, first: int = 0) -> Standing:
-    """How a game stands after these utterances."""
     found = Standing()
     for turn in turns(*spoken, first=first):
         found = game.read(found, turn)
@@ -99,7 +96,6 @@ def standing(game: Game, *spoken: str | Act, first: int = 0) -> Standing:
 
 
 def outcome(game: Game, *spoken: str | Act, first: int = 0) -> Outcome:
-    """What comes of these utterances."""
     return game.settle(standing(game, *spoken, first=first))
 
 

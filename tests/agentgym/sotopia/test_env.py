@@ -9,15 +9,15 @@ import pytest
 
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, write
 from agentgym.rollout import collect
-from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.dialogue import Dialogue, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.keys import deal_key
 from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
-from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
 from tests.cases import cases
+from tests.playing import Scripted
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -76,16 +76,14 @@ def test_the_partner_opens_for_role_1_and_the_limit_is_truncation_with_the_rewar
     observation, *_ = env.step(BYE)
     assert observation == f"Turn #1: {me} left the conversation\n"
     assert [view.role for call in partner.calls for view in call] == [0]
-    env, *_ = make(*[say(str(i)) for i in range(10)])
-    env.reset(seed=0)
-    for _ in range(9):
-        assert env.step(HI)[1:4] == (0.0, False, False)
-    _, *flags, info = env.step(HI)
-    assert (flags, info["turn"], info["ended"], info["won"]) == ([0.8, False, True], 20, "turns", True)
-    env, *_ = make(*[say(str(i)) for i in range(10)], role=1, max_turns=3)
-    env.reset(seed=0)
-    _, *flags, info = env.step(HI)
-    assert (flags, info["ended"]) == ([0.3, False, True], "turns")
+    for role, turns, reward in ((0, 20, 0.8), (1, 3, 0.3)):
+        env, *_ = make(*[say(str(i)) for i in range(10)], role=role, max_turns=turns)
+        env.reset(seed=0)
+        for _ in range(turns // 2):
+            _, *flags, info = env.step(HI)
+            ended = info["turn"] == turns
+            assert flags == [reward * ended, False, ended]
+        assert (info["ended"], info["won"]) == ("turns", role == 0)
 
 
 def test_silence_and_failures_before_the_agent_end_it() -> None:
@@ -124,6 +122,11 @@ def test_both_at_once_and_by_chance() -> None:
     assert len(turns) == 20
 
 
+def _verdict(goal: Any) -> Any:
+    rating = Rating(1, 1, 1, 0, 0, 1, goal)
+    return Verdict((rating, rating))
+
+
 @cases(
     "kwargs, reason, ended",
     ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
@@ -131,6 +134,14 @@ def test_both_at_once_and_by_chance() -> None:
     ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
     ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
     ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
+    *(({"partner": Script(given)}, "is no act", "failed") for given in ("Hello", None, Act("speak", 10**5_000))),
+    *(
+        ({"judge": Fixed(failure=_verdict(goal))}, "no finite number", "left")
+        for goal in (float("nan"), 10**5_000, None)
+    ),
+    ({"judge": Fixed(failure=_verdict(1_000))}, "its score of goal, 1000, is not in 0 to 10", "left"),
+    ({"judge": Fixed(failure=Verdict(((1, 1, 7), (1, 1, 7))))}, "3 scores a side, expected 7", "left"),
+    ({"judge": Fixed(failure="10")}, "a str, is no verdict", "left"),
 )
 def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: str, ended: str) -> None:
     env = SotopiaEnv(**{"partner": Script(), "judge": Fixed(), **kwargs})
@@ -138,14 +149,7 @@ def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: s
     _, reward, terminated, truncated, info = env.step(HI)
     assert (reward, terminated, truncated) == (0.0, ended == "left", ended == "failed")
     assert (info["unscored"], info["won"], info["ended"]) == (True, False, ended)
-    assert info["failure"].startswith(reason)
-
-
-class Rude:
-    """Policy that leaves; the judge of odd places is down."""
-
-    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        return [Reply(BYE) for _ in observations]
+    assert reason in info["failure"]
 
 
 class Moody(Fixed):
@@ -158,7 +162,7 @@ class Moody(Fixed):
 def test_episodes_without_a_verdict_do_not_reach_the_table() -> None:
     envs = SotopiaVectorEnv(4, partner=Script(), judge=Moody(), autoreset_mode="Disabled")
     with pytest.warns(RuntimeWarning, match="4 of 8 episodes have no score.*judge: asleep"):
-        table = collect(envs, Rude(), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
+        table = collect(envs, Scripted(BYE), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
     assert table.n_trajectories == 4
     assert table.trajectory_won.all()
 
@@ -180,22 +184,6 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     opened = [15 + role] if role == 1 and mode == "SameStep" else []
     assert [len(call) for call in partner.calls] == [1, *opened]
     assert [len(call) for call in judge.calls] == [15 + role]
-
-
-def test_snapshots_hold_everything_in_every_order() -> None:
-    for order in ("round-robin", "simultaneous", "random"):
-        for role in (0, 1):
-            env = SotopiaEnv(order=order, role=role, judge=Fixed())
-            env.reset(seed=4)
-            env.step(HI)
-            saved = pickle.loads(pickle.dumps(env.snapshot()))
-            ahead = [env.step(command) for command in (HI, WAIT)]
-            other = SotopiaEnv(order=order, role=role, judge=Fixed())
-            other.restore(saved)
-            assert [other.step(command) for command in (HI, WAIT)] == ahead
-            env.restore(saved)
-            assert [env.step(command) for command in (HI, WAIT)] == ahead
-            assert len(pickle.dumps(saved)) < 2_000
 
 
 def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
@@ -233,6 +221,12 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
     assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
     assert len(set.union(*ids.values())) == 120
+    for options, message in (
+        ({"role": "random"}, "role must be 0 or 1, got 'random'"),
+        ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
+        ({"task_id": "bargain-1-0"}, "world_seed is 0"),
+    ):
+        refuses(ValueError, message, env.reset, options=options)
     last = env.tasks.by_index("validation", 3_999)
     assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
     assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
@@ -242,12 +236,10 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     "kwargs, message",
     ({"order": "roundrobin"}, "did you mean 'round-robin'"),
     ({"role": 2}, "0 or 1 or 'random', got 2"),
-    ({"role": True}, "got True"),
     ({"max_turns": 0}, "at least 1"),
     ({"reward": "gaol"}, "did you mean 'goal'"),
     ({"success_threshold": 10}, "below 10"),
     ({"families": "barter"}, "unknown family 'barter'"),
-    ({"families": []}, "one or more"),
     *(({"world_seed": seed}, "world_seed must be an integer of at least 0") for seed in (True, 1.0, -1, "1", [1])),
     ({"split": "trian"}, "did you mean 'train'"),
     ({"partner": "frim"}, "did you mean 'firm'"),
@@ -257,19 +249,6 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
 def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
     SotopiaEnv(world_seed=1)  # its tasks are known, and True and 1.0 are equal to it
     refuses(ValueError, message, SotopiaEnv, **kwargs)
-
-
-@cases(
-    "options, message",
-    ({"index": 400_000}, "use 0 to 399999"),
-    ({"role": "random"}, "role must be 0 or 1, got 'random'"),
-    ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
-    ({"task_id": "bargain-0-00"}, "unknown task_id"),
-    ({"task_id": "bargain-1-0"}, "world_seed is 0"),
-)
-def test_wrong_options_are_explained(options: dict, message: str) -> None:
-    env, *_ = make()
-    refuses(ValueError, message, env.reset, options=options)
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
@@ -294,27 +273,19 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
 
 
 def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:
-    def play_on(env: SotopiaEnv) -> list[Any]:
-        played = [env.step(HI)[0] for _ in range(4)]
-        return [*played, partner.calls[-1][0].draw]
-
     env, partner, _ = make(*[say("ok")] * 30, order="random", max_turns=60)
-    shown, before = env.reset(seed=4)
+    shown, played = env.reset(seed=4), dict[int | None, list[Any]]()
     saved = env.snapshot()
-    on = play_on(env)
-    assert on[-1] is None
-    assert env.restore(saved, 0) == (shown, before)
-    other = play_on(env)
-    assert other[:-1] != on[:-1]
-    assert isinstance(other[-1], int)
-    further = pickle.loads(pickle.dumps(env.snapshot()))
-    then = play_on(env)
-    env.restore(further)
-    assert play_on(env) == then
-    env.restore(saved, 0)
-    assert play_on(env) == other
-    env.restore(saved)
-    assert play_on(env) == on
+    assert len(pickle.dumps(saved)) < 2_000
+    for seed in (None, 0, 0, None):
+        assert env.restore(saved, seed) == shown
+        here = pickle.loads(pickle.dumps(env.snapshot()))
+        for _ in range(2):
+            on = [*(env.step(HI)[0] for _ in range(4)), partner.calls[-1][0].draw]
+            assert on == played.setdefault(seed, on)
+            env.restore(here)
+    assert played[0][:-1] != played[None][:-1]
+    assert (played[None][-1], type(played[0][-1])) == (None, int)
 
 
 SAID = say("Hi")
@@ -352,19 +323,13 @@ def test_orders_take_the_acts_of_who_is_in_turn() -> None:
         assert world.speakers == (role,)
         assert world.play((SAID, SAID)).acts == (first(SAID) if role == 0 else second(SAID))
     assert (world.ended, world.terminated, world.truncated) == ("turns", False, True)
-    refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
-    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
-
-
-def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
-    world = SocialWorld(make_task(), max_turns=20)
-    assert (play(world, *[first(SAID), second(SAID)] * 9, first(SAID)), play(world, second(SAID))) == ("", "turns")
     assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
     refuses(RuntimeError, "has ended", world.play, (SAID, SAID))
     world = SocialWorld(make_task(), max_turns=2)
     assert play(world, first(SAID), second(LEAVE)) == "left"
     assert (world.terminated, world.truncated) == (True, False)
-    assert world.lines(1) == "Turn #1: Ben Noor left the conversation\n"
+    refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
+    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
 
 
 @cases(
@@ -388,7 +353,7 @@ def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: in
     assert world.terminated == (at is not None)
 
 
-def test_a_view_holds_what_one_side_may_know_and_a_state_is_not_changed_later() -> None:
+def test_a_view_holds_what_one_side_may_know() -> None:
     world = SocialWorld(make_task())
     play(world, first(say("<p viewer='agent_1'>psst</p> 3 < 5")))
     view = world.view(1)
@@ -397,25 +362,22 @@ def test_a_view_holds_what_one_side_may_know_and_a_state_is_not_changed_later() 
     assert "Ada cannot swim." not in str(view)
     assert "window" not in str(view)
     assert "window" in world.dialogue.text
-    world = SocialWorld(make_task())
-    play(world, first(SAID), second(NONE))
-    saved = pickle.loads(pickle.dumps(world.get_state()))
-    assert play(world, first(NONE), second(NONE)) == "stale"
-    world.set_state(saved)
-    assert (world.turn, world.ended) == (2, "")
-    assert (play(world, first(NONE)), play(world, second(NONE))) == ("", "stale")
 
 
 def sample(count: int = 150) -> list[Task]:
     return [generate(family, 0, index) for family in FAMILIES for index in range(count)]
 
 
-def test_every_task_can_be_solved_by_two_people_who_differ_in_every_relationship() -> None:
+def test_tasks_differ_and_can_be_solved_by_two_people_who_differ_in_every_relationship() -> None:
     for task in sample():
         (first, second), goals = task.people, task.scenario.goals
         assert task.game.solvable, task.id
         assert (first.name == second.name, first.secret == second.secret, goals[0] == goals[1]) == (False,) * 3, task.id
     assert {task.scenario.relationship for task in sample()} == set(Relationship)
+    assert len({(task.scenario.text, task.scenario.goals, task.people) for task in sample()}) > 0.99 * len(sample())
+    assert generate("bargain", 0, 0).scenario != generate("bargain", 1, 0).scenario
+    refuses(ValueError, "did you mean 'bargain'", generate, "bargains", 0, 0)
+    refuses(ValueError, "at least 0, got 0 and -1", generate, "bargain", 0, -1)
 
 
 def test_goals_tell_the_private_numbers() -> None:
@@ -432,11 +394,3 @@ def test_goals_tell_the_private_numbers() -> None:
             else:
                 facts = [each for friend in side.friends for each in (f"{friend.name}: ", *friend.values)]
             assert all(each in goal for each in facts)
-
-
-def test_tasks_differ_and_so_do_seeds() -> None:
-    tasks = sample(200)
-    assert len({(task.scenario.text, task.scenario.goals, task.people) for task in tasks}) > 0.99 * len(tasks)
-    assert generate("bargain", 0, 0).scenario != generate("bargain", 1, 0).scenario
-    refuses(ValueError, "did you mean 'bargain'", generate, "bargains", 0, 0)
-    refuses(ValueError, "at least 0, got 0 and -1", generate, "bargain", 0, -1)

@@ -1,23 +1,28 @@
-"""The four games: how utterances are read, what terms are worth, and what is remembered of them."""
+"""The four games: how utterances are read, what terms are worth, what is remembered, and how the rules judge it."""
 
 import itertools
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LONGEST, NONE, Act, Turn, write
+from agentgym.outside.dialogue import LEAVE, LONGEST, NONE, Act, Turn, write
+from agentgym.sotopia import judge
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games import game as module
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
-from agentgym.sotopia.games.game import Standing, TurnTree, UtteranceCache
+from agentgym.sotopia.games.game import Game, Standing, TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
-from tests.agentgym.sotopia.support import first, outcome, say, standing
+from agentgym.sotopia.judge import RulesJudge
+from tests.agentgym.sotopia.support import first, make_task, outcome, say, standing
+from tests.agentgym.sotopia.support import turns as turns_of
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -27,10 +32,8 @@ SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
 
 @cases(
     "text, price",
-    ("I can pay $70.", 70.0),
     ("I can pay $1,250.50.", 1250.5),
     ("Would 70 dollars do?", 70.0),
-    ("70", 70.0),
     ("It is listed at $100, how about $70?", 70.0),
     ("$70 instead of $100", 70.0),
     ("I would rather pay $70 than $80.", 70.0),
@@ -39,16 +42,13 @@ SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
     ("I can't go lower than $85.", 85.0),
     ("I have had it for 3 years and want $70 for it.", 70.0),
     ("$70, and I come with 2 friends to carry it", 70.0),
-    ("I can't do $70.", None),
     ("Make it 70 and it is yours.", 70.0),
-    ("How about 1,250?", 1250.0),
     ("I have had it for 3 years.", None),
     ("My 2 kids love it, it has 21 gears.", None),
     ("Is it any good?", None),
     ("version 2.0.1", None),
     ("10% off?", None),
     ("", None),
-    ("<b>$70</b>", 70.0),
     ("¿Setenta? 70 $", 70.0),
 )
 def test_the_last_amount_that_is_not_turned_down_is_the_offer(text: str, price: float | None) -> None:
@@ -74,11 +74,9 @@ def test_agreement_and_refusal(accepts: bool, refuses: bool, texts: tuple[str, .
     "price, goals",
     (85.0, (7, 7)),  # 5 above the one's target, 5 below the other's
     (80.0, (8, 6)),
-    (90.0, (6, 8)),
     (70.0, (10, 4)),  # 8 + 2, 8 - 4
     (60.0, (10, 2)),  # 12 is cut at 10
     (120.0, (0, 10)),  # 8 - 8
-    (500.0, (0, 10)),
     (82.5, (8, 7)),  # 7.5 is rounded up, and 6.5 is
 )
 def test_goals_by_price(price: float, goals: tuple[int, int]) -> None:
@@ -118,12 +116,8 @@ def test_sides_of_a_sale() -> None:
     buyer, seller = SALE.sides
     assert ("90" in repr(buyer), "80" in repr(seller)) == (False, False)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
-    # never above the list price
-    assert (buyer.propose(8.0, (), ()), seller.propose(8.0, (), ()), seller.propose(99.0, (), ())) == (
-        80.0,
-        90.0,
-        100.0,
-    )
+    assert [side.propose(8.0, (), ()) for side in SALE.sides] == [80.0, 90.0]
+    assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
     # 77.50 is 4.5 points for either
     assert (SALE.solvable, Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable) == (True, False)
 
@@ -143,14 +137,10 @@ DIVISION = Divide(POOL, ((1, 3, 1), (2, 1, 2)))
     "text, share",
     ("I take 2 books and 1 ball, you take 1 book and 2 hats.", (2, 0, 1)),
     ("I take two books and the ball; you get the rest.", (2, 0, 1)),
-    ("You can have the hats.", (3, 0, 1)),
     ("I'd like to have both hats.", (0, 2, 0)),
-    ("I'll take everything.", (3, 2, 1)),
     ("You get everything.", (0, 0, 0)),
     ("You get nothing and I keep 3 books, 2 hats and 1 ball.", (3, 2, 1)),
-    ("I could give you one hat.", (3, 1, 1)),
     ("What about this: I get all the books and you get 2 hats and 1 ball.", (3, 0, 0)),
-    ("2 hats for me, and 3 books and a ball for you", (0, 2, 0)),
     ("The books are mine, the hats and the ball are yours.", (3, 0, 0)),
     ("I take 2 hats, for you 3 books and the ball.", (0, 2, 0)),
     ("For me 2 hats, for you the rest.", (0, 2, 0)),
@@ -259,11 +249,8 @@ def test_names_are_whole_words_with_capitals_and_sides_know_their_own() -> None:
     ):
         assert FRIENDS.hear(0, text).things == things
     side = FRIENDS.sides[0]
-    assert (side.names, "Eva" in repr(side), side.hear(1, "Eva, Ann?").things) == (
-        {"Ann", "Don", "Kim"},
-        False,
-        ("Ann",),
-    )
+    assert (side.names, side.hear(1, "Eva, Ann?").things) == ({"Ann", "Don", "Kim"}, ("Ann",))
+    assert "Eva" not in repr(side)
     for wanted, names in (
         (["ashford"], ("Ann", "Kim")),
         (["ashford", "dunwick"], ("Ann", "Don", "Kim")),
@@ -281,17 +268,14 @@ MEETING = Schedule(FREE, ((0, 8, 3), (9, 1, 2)))
 @cases(
     "text, slot",
     ("Monday at noon?", 0),
-    ("MONDAY NOON", 0),
     ("How about the evening of Monday?", 1),
     ("Friday suits me.", 2),
     ("In the evening, please.", 1),
-    ("Monday", None),  # two of them
     ("Noon?", None),
     ("Monday at noon or Friday at noon", None),
     ("I am busy on Monday at noon, but Friday at noon works.", 2),
     ("Not on Friday at noon.", None),
     ("Tuesday at noon", None),  # is not free, and two are at noon
-    ("I love mondays.", None),
     ("", None),
 )
 def test_slots(text: str, slot: int | None) -> None:
@@ -383,11 +367,10 @@ def test_shares_and_points_by_hand_and_against_one_by_one() -> None:
     pool = Pool((("book", "books"), ("hat", "hats")), (2, 1))
     # Shares (0,0) (0,1) (1,0) (1,1) (2,0) (2,1) at 3 points a book and 4 a hat.
     assert pool.points((3, 4)) == [0, 4, 3, 7, 6, 10]
-    game = Divide(Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1)), ((1, 3, 1), (2, 1, 2)))
-    for side in game.sides:
+    for side in DIVISION.sides:
         levels, divisions = side._ranked
         one_by_one = sorted(
-            (side.worth(terms), side.own(terms), terms, game.pool.rest(side.own(terms))) for terms in game.pool.shares()
+            (side.worth(terms), side.own(terms), terms, POOL.rest(side.own(terms))) for terms in POOL.shares()
         )
         assert levels == [worth for worth, *_ in one_by_one]
         assert divisions == [(terms, rest) for _, _, terms, rest in one_by_one]
@@ -443,17 +426,88 @@ def test_dialogues_that_are_asked_about_in_turns_and_backwards_are_followed_as_o
 @cases(
     "kind, arguments, message",
     (Bargain, (0.0, (1.0, 2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
-    (Bargain, (9.0, (1.0, -2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
     (Bargain, (9.0, (1.0, 2.0), (BUYER, BUYER)), "positive prices, a buyer and a seller"),
     (Divide, (POOL, ((1, 1), (1, 1, 1))), "a value of at least 0 for each kind and role"),
     (Divide, (POOL, ((0, 0, 0), (1, 1, 1))), "a value of at least 0 for each kind and role"),
-    (Divide, (POOL, ((1, 1, 1), (1, -1, 1))), "a value of at least 0 for each kind and role"),
     (Pool, ((("book", "books"),), (0,)), "at least one of each"),
     (MutualFriend, (ATTRIBUTES, ((KIM,), ())), "one and the same friend"),
-    (MutualFriend, (ATTRIBUTES, ((KIM, KIM), (KIM,))), "one and the same friend"),
     (MutualFriend, (ATTRIBUTES, (FRIENDS.friends[0], FRIENDS.friends[0])), "one and the same friend"),
     (Calendar, ((("Monday", "noon"), ("Monday", "noon")),), "slots that differ"),
     (Schedule, (FREE, ((0, 8, 11), (9, 1, 2))), r"a cost in 0\.\.10 for each slot and role"),
 )
 def test_says_what_is_wrong_with_a_game(kind: Any, arguments: Any, message: str) -> None:
     refuses(ValueError, message, kind, *arguments)
+
+
+def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -> tuple[Rating, Rating]:
+    dialogue = Dialogue(replace(make_task(), game=game), [*turns_of(*spoken), *more], "left")
+    (verdict,) = RulesJudge().score([dialogue])
+    assert isinstance(verdict, Verdict)
+    for rating in verdict.ratings:
+        for value, (low, high) in zip(rating, DIMENSIONS.values(), strict=True):
+            assert low <= value <= high
+            assert value == int(value)
+    return verdict.ratings
+
+
+def test_ratings_by_hand() -> None:
+    # 85 is 7 points for both; the buyer heard one price, the seller two.
+    assert judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE) == (
+        Rating(10, 2, 1, 0, 0, 2, 7), Rating(10, 2, 2, 0, 0, 2, 7),
+    )  # fmt: skip
+    first, second = judged(MEETING, "Monday at noon?", "Deal.")
+    assert (first.goal, first.financial_and_material_benefits) == (10, 0)
+    assert (second.goal, second.financial_and_material_benefits) == (1, 0)
+    first, second = judged(SALE, "I pay $70.", LEAVE)
+    assert (first.relationship, second.relationship, first.goal, second.goal) == (0, -1, 0, 0)
+    first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
+    assert (first.social_rules, second.social_rules, first.knowledge, second.knowledge) == (-5, 0, 1, 3)
+
+
+def test_believability_insults_and_secrets_by_hand() -> None:
+    first, second = judged(SALE, "Hello.", "Hi.", "Hello.", "", "Hello.", NONE)
+    # The first repeats twice; the second says nothing once; one turn passes in silence.
+    assert (first.believability, second.believability) == (5, 7)
+    quiet = tuple(Turn(number, (NONE, NONE)) for number in range(12))
+    assert [rating.believability for rating in judged(SALE, more=quiet)] == [0, 0]
+    first, second = judged(SALE, "You liar!", "Why?", "Idiot. Shut up.", "Deal.", "You fool, you moron", "No.")
+    assert (first.relationship, first.social_rules) == (-5, -10)
+    assert (second.relationship, second.social_rules) == (0, 0)
+    assert judged(SALE, "Assistance, please: the classic stupor.")[0].social_rules == 0
+    # Ada cannot swim: three words, so all of them; Ben fears balloons.
+    assert judged(SALE, "Between us: ADA CANNOT SWIM!")[0].secret == -10
+    assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
+    first, second = judged(SALE, "Ben fears balloons.", "Ada cannot swim.")
+    assert (first.secret, second.secret) == (0, 0)  # the other's secret is not one's own
+
+
+def test_marks_of_secrets_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ["Bo never learned to ride a bicycle.", "Ada can't swim", "It's the dog's, the DOG's fault, he says", ""]
+    words = [*" ".join(secrets).lower().split(), "|", "\n|\n", "a_b", "lorem", "the"]
+    rng = np.random.default_rng(0)
+    said = [" ".join(words[start : start + length]) for start in range(len(words)) for length in (2, 3, 4, 5, 6)]
+    said += [" ".join(rng.choice(words, 12)) for _ in range(500)]
+    found = [judge._given_away(secret, each) for secret in secrets for each in said]
+    monkeypatch.setattr(judge, "_marks", lambda secret: [""])
+    assert found == [judge._given_away(secret, each) for secret in secrets for each in said]
+    assert set(found) == {0, -5, -10}
+
+
+def test_reasons_and_what_cannot_be_computed() -> None:
+    (failure,) = RulesJudge().score([Dialogue(make_task(), turns_of("Hello."), "turns")])
+    assert "name a model as judge" in failure.reason
+    assert RulesJudge().score([]) == []
+    (verdict,) = RulesJudge().score(
+        [Dialogue(replace(make_task(), game=SALE), turns_of("I pay $85.", "Deal."), "turns")]
+    )
+    assert verdict.reasons[0]["goal"] == "agreed: $85"
+
+
+@cases(
+    "words, insults",
+    ("an asshole, an ass, a bass", 2), ("Fuck it, fucking hell, SHUT UP", 3), ("go to hell, idiots! You idiot", 2),
+    ("a class of liars; a foolish loser", 1),
+)  # fmt: skip
+def test_insults_are_whole_words_however_they_are_looked_for(words: str, insults: int) -> None:
+    first, _ = judged(SALE, f"{words}.", "Oh.", LEAVE)
+    assert first.social_rules == -3 * insults

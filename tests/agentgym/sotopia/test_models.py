@@ -1,12 +1,9 @@
 """Language models as players and judges: verdicts and acts that are read, and a real HTTP server in a model's place."""
 
 import json
-import pickle
 import re
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,16 +54,16 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@cases(
-    "text",
-    "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
-    '<think>{"evaluations": {} } {</think>%s',
-)  # fmt: skip
-def test_the_published_formats_are_read(form: str, text: str) -> None:
-    verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
+def test_the_published_formats_are_read(form: str) -> None:
+    verdict = read_verdict('<think>{"evaluations": {} } {</think>' + json.dumps(FORMATS[form], indent=1))
     assert (verdict.ratings, verdict.reasons[1]["goal"]) == ((FIRST, SECOND), "why goal")
     assert sum(FIRST) == 21  # 9 + 2 + 3 - 1 + 0 + 1 + 7
     assert sum(SECOND) == -10
+
+
+DEEP: Any = 7
+for _ in range(800):
+    DEEP = [DEEP]
 
 
 def changed(**scores: Any) -> str:
@@ -79,43 +76,25 @@ def changed(**scores: Any) -> str:
 @cases(
     "text, words",
     (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
-    (changed(goal=["", -1]), "outside 0..10"),
     (changed(secret=["", 1]), "secret is 1, outside -10..0"),
     (changed(relationship=["", 6]), "outside -5..5"),
     (changed(goal=["", 7.5]), "no whole number"),
     (changed(goal=["", "7"]), "no whole number"),
     (changed(goal=["", True]), "no whole number"),
-    (changed(goal=["", None]), "no whole number"),
     (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
-    (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
-    (changed(goal=["", 10**400]), "integer of 401 digits"),
-    (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
-    (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
-    (changed(goal=[7, "the score first"]), "no whole number"),
+    (changed(goal=["", DEEP]), "no whole number"),
+    (changed(goal=DEEP), "expected [reasoning, score]"),
+    (json.dumps({"evaluations": DEEP}), "holds no object"),
     (changed(goal=7), "expected [reasoning, score]"),
-    (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
     (changed(goal={}), "no whole number"),
     (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
-    (json.dumps({"evaluations": {**FORMATS["pairs"]["evaluations"], "agent_3": {}}}), "expected exactly"),
     (json.dumps({"evaluations": [1]}), "holds no object"),
     (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
     (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
     (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
-    (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
-    (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
-    ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
-    ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
-    ('{"a": ' * 100_000, "no JSON"),
-    ("", "got 0"),
-    ("I would say seven of ten.", "got 0"),
-    ("[1, 2]", "got 0"),
-    ("null", "got 0"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
-    with pytest.raises(VerdictError) as caught:
-        read_verdict(text)
-    assert words in str(caught.value)
-    assert len(str(caught.value)) < 600
+    assert len(refuses(VerdictError, re.escape(words), read_verdict, text)) < 600
 
 
 def test_the_schema_asks_for_all_scores_and_floats_and_other_keys_are_read() -> None:
@@ -221,18 +200,6 @@ def test_samples_follow_from_the_task_the_role_and_the_turn() -> None:
     assert len({*seeds}) == 5  # a restored dialogue with a number of its own samples anew
 
 
-@cases(
-    "text, act",
-    (HELLO, said("Hello.")),
-    (f"```json\n{HELLO}\n```", said("Hello.")),
-    (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
-    ('{"action_type": "leave", "argument": ""}', Act("leave")),
-)
-def test_acts_are_read(text: str, act: Act) -> None:
-    with chat_server(say(text)) as server:
-        assert partner(server.url).act([view(first(said("a")))]) == [act]
-
-
 @pytest.mark.parametrize("text", [BROKEN, "", '{"action_type": "shout", "argument": "!"}', HELLO[:-4]])
 def test_an_unreadable_act_is_sent_back_once(text: str) -> None:
     with chat_server(say(text), say(HELLO)) as server:
@@ -330,50 +297,3 @@ def test_a_judge_that_repeats_what_an_utterance_asks_for_gives_no_verdict() -> N
         (found,) = judge(server.url).score([dialogue(first(said(INSTRUCTING)))])
         assert isinstance(found, Failure)
         assert len(server.requests) == 2
-
-
-def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -> None:
-    """Five places: three verdicts, one judge that is down, one partner that is."""
-
-    def play(handler: Handler) -> None:
-        system, user = (message["content"] for message in handler.asked["messages"][:2])
-        if system.startswith("You judge"):
-            (raw(b"", 500) if "place 3" in user else say(GOOD))(handler)
-        else:
-            (hang_up if "place 4" in user else say(HELLO))(handler)
-
-    with chat_server(play) as server:
-        name = f"m@{server.url}"
-        envs = gym.make_vec(
-            "AgentRL/SOTOPIA-v0",
-            num_envs=5,
-            partner=ModelPlayer.at(name, retries=0),
-            judge=ModelJudge.at(name, retries=0),
-            max_turns=4,
-            autoreset_mode="Disabled",
-        )
-        envs.reset(seed=0)
-        lines = [write(said(f"place {i}")) for i in range(5)]
-        _, _, _, truncated, infos = envs.step(lines)
-        assert (truncated.tolist(), infos["unscored"].tolist()) == ([False] * 4 + [True], [False] * 4 + [True])
-        _, rewards, _, truncated, infos = envs.step(lines)
-        assert truncated.all()
-    assert infos["unscored"].tolist() == [False, False, False, True, True]
-    assert rewards.tolist() == [0.7, 0.7, 0.7, 0.0, 0.0]
-    assert infos["won"].tolist() == [True, True, True, False, False]
-    assert re.search("judge: m at http.*status 500", infos["failure"][3])
-    assert "partner: m at http" in infos["failure"][4]
-    assert np.allclose(infos["partner_goal"][:3], SECOND.goal)
-
-
-@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key=hush"])
-@pytest.mark.parametrize(("name", "made"), [("partner", ModelPlayer), ("judge", ModelJudge)])
-def test_a_credential_in_a_name_is_refused_where_it_would_stay_in_a_spec(name: str, made: Any, url: str) -> None:
-    for make in (gym.make, gym.make_vec):
-        with pytest.raises(ValueError, match=rf"{name}='m@.*holds a credential.*{made.__name__}\.at") as caught:
-            make("AgentRL/SOTOPIA-v0", **{name: f"m@{url}"})
-        assert "hush" not in str(caught.value)
-    env = gym.make("AgentRL/SOTOPIA-v0", **{name: made.at(f"m@{url}")})
-    assert env.spec is not None
-    assert b"hush" not in pickle.dumps(env.spec)
-    assert "hush" not in repr(env.spec)

@@ -1,7 +1,6 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
 import json
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,11 @@ from agentgym.sotopia import parallel_env
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.game import Game, Standing
-from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.official import FILES, HARD_SCENARIOS, read_game, read_official
-from agentgym.sotopia.players import PLAYERS
-from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
+from agentgym.sotopia.profiles import Relationship, Scenario
 from agentgym.sotopia.tasks import load_tasks
-from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
+from tests.agentgym.indices import check_indices
+from tests.agentgym.sotopia.support import FOLDER, Fixed, Script, needs_data, say
 from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
@@ -57,27 +55,6 @@ def test_the_official_numbers() -> None:
     assert scenarios.keys() >= HARD_SCENARIOS
 
 
-@needs_data
-def test_no_opening_tells_what_is_for_others() -> None:
-    checked = 0
-    for pairing in read_official(FOLDER):
-        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        texts = [opening(task, role) for role in (0, 1)]
-        for text, other in zip(texts, pairing.people[::-1], strict=True):
-            assert f"secrets: {other.secret}" not in text
-            assert f"{other.name}'s goal: Unknown\n" in text
-            assert not re.search("viewer|_info>", text)
-        if pairing.scenario.source == "mutual_friends":
-            shared = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
-            assert shared.startswith("They have 1 common friend")
-            assert shared in opening(task, None)
-            for text in texts:
-                assert shared not in text
-                assert "common friend" not in text.partition("Participants")[0]
-            checked += 1
-    assert checked == 50
-
-
 def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Path) -> None:
     (pairing,) = read_official(write_files(tmp_path))
     assert (pairing.id, pairing.scenario.relationship) == ("c1", Relationship.friend)
@@ -96,25 +73,16 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
     (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
     ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
-    ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
     ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
     (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
-    ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
     ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
-    ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
-    ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
-    ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
-    ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
     ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
     ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
     (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
     ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
     ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
-    (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
     (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
     ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
-    ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
-    ((ROWS[0], ROWS[1], [[]]), "line 1"),
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
     refuses(DataError, message, read_official, write_files(tmp_path, rows))
@@ -123,11 +91,9 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, messa
 @cases(
     "line, message",
     (b"\xff\xfe", "not UTF-8"),
-    (b'{"a": ' * 50_000, "nested too deeply"),
     (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
     (b'{"a": 1', "not JSON"),
-    (b'{"a": 1e400}', "too large for a float"),
-    ids=["bytes", "depth", "depth with an escape", "cut", "float"],
+    ids=["bytes", "depth with an escape", "cut"],
 )
 @pytest.mark.parametrize("file", FILES)
 def test_damage_is_named_with_file_and_line(tmp_path: Path, file: str, line: bytes, message: str) -> None:
@@ -175,19 +141,6 @@ def test_games_read_by_hand() -> None:
     assert party.friends[0][0].values == ("Sewanee, University of the South", "BellSouth")
 
 
-@needs_data
-def test_all_play_without_a_judge_to_be_asked() -> None:
-    judge = RulesJudge()
-    agreed = 0
-    for number, (named, game) in enumerate(games().items()):
-        task = Task(named, scenarios()[named], (ADA, BEN), game, number)
-        dialogue = play(task, PLAYERS["negotiator"](), PLAYERS["rules"]())
-        (verdict,) = judge.score([dialogue])
-        assert verdict.ratings[0].goal == dialogue.outcome.goals[0]  # type: ignore[union-attr]
-        agreed += dialogue.outcome.agreed is not None
-    assert agreed >= 20
-
-
 def sale(text: str, first: str, second: str, source: str = "craigslist_bargains") -> Scenario:
     return Scenario("s", "sale", source, text, (first, second), Relationship.stranger)
 
@@ -202,14 +155,9 @@ def test_a_sale_and_friends_from_their_texts() -> None:
     made = sale(text.format("Kim"), goal, other, "mutual_friends")
     assert read_game(made).friends[1][1].values == ("Elmstead", "judge")
     refuses(DataError, "which the scenario does not name", read_game, replace(made, text=text.format("Ann")))
-
-
-@pytest.mark.parametrize(
-    ("text", "first"), [("A lamp is offered.", "You are the buyer; target $900."), ("A lamp for $9.", "Buy it.")]
-)
-def test_a_scenario_without_its_numbers_is_an_error(text: str, first: str) -> None:
-    with pytest.raises(DataError, match=r"scenario s \(sale\) of source 'craigslist_bargains' cannot be read"):
-        read_game(sale(text, first, "You sell it; target $1,000.0."))
+    words = r"scenario s \(sale\) of source 'craigslist_bargains' cannot be read"
+    for text, first in (("A lamp is offered.", "You are the buyer; target $900."), ("A lamp for $9.", "Buy it.")):
+        refuses(DataError, words, read_game, sale(text, first, "You sell it; target $1,000.0."))
 
 
 BYE = write(LEAVE)
@@ -273,13 +221,16 @@ def test_families_of_official_scenarios() -> None:
     assert [env.num_tasks(split) for split in ("all", "numeric")] == [50, 50]
     refuses(ValueError, "holds no task", lambda: SotopiaEnv(data=FOLDER, families="schedule").reset())
     refuses(ValueError, r"unknown split 'train'.*'numeric'", env.reset, options={"split": "train"})
+    refuses(ValueError, r"known: 'all', 'hard', 'numeric'; use 'hard'", env.reset, options={"split": "test"})
     refuses(ValueError, "id of a pairing", env.reset, options={"task_id": "bargain-0-1"})
+    assert SotopiaEnv(data=FOLDER, families="schedule").split == "all"  # no official scenario of this family
+    env = SotopiaEnv(data=FOLDER)
+    assert env.split == "numeric"
+    check_indices(env, "numeric")
 
 
 SCRIPT = """
-import hashlib, sys
-import agentgym, gymnasium as gym
-from agentgym.sotopia import parallel_env
+import hashlib, agentgym, gymnasium as gym
 digest = hashlib.sha256()
 for order in ("round-robin", "simultaneous", "random"):
     env = gym.make("AgentRL/SOTOPIA-v0", order=order, role="random", expert=True)
@@ -289,14 +240,9 @@ for order in ("round-robin", "simultaneous", "random"):
             digest.update(repr((observation, info)).encode())
             observation, *rest, info = env.step(info["expert_action"])
         digest.update(repr((observation, rest, info)).encode())
-    pair = parallel_env(order=order)
-    digest.update(repr(pair.reset(seed=5)).encode())
-    while pair.agents:
-        digest.update(repr(pair.step({a: pair.action_space(a).samples[3] for a in pair.agents})).encode())
 print(digest.hexdigest())
 """
 
 
 def test_whole_dialogues_are_the_same_in_any_process() -> None:
-    digests = {printed(SCRIPT, seed) for seed in ("0", "1")}
-    assert len(digests) == 1
+    assert printed(SCRIPT, "0") == printed(SCRIPT, "1")

@@ -3,7 +3,6 @@
 import itertools
 import pickle
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated import FAMILIES, generate
-from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, RulesPlayer, make_player
+from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, make_player
 from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task, known_story, opening, render
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, needs_data, play
@@ -145,13 +144,6 @@ def test_what_a_player_does_follows_from_the_view_alone() -> None:
             world.play((act, NONE) if role == 0 else (NONE, act))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", ["round-robin", "simultaneous"])
-def test_they_come_to_an_end_in_every_order(order: str) -> None:
-    for family, index in itertools.product(FAMILIES, range(5)):
-        dialogue = play(generate(family, 1, index), PLAYERS["fair"](), PLAYERS["yielding"](), order)
-        assert dialogue.ended in ("left", "turns", "stale")
-
-
 def test_odd_utterances_do_no_harm() -> None:
     odd = (
         "", "\n", "$", "$$$ 9" * 400, "\u202e$70", "<p viewer='agent_0'>", "\x00", "Kim " * 3000, "1e309",
@@ -189,7 +181,7 @@ def test_the_first_observation_to_the_character() -> None:
 
 @pytest.mark.parametrize("role", [0, 1])
 @pytest.mark.parametrize("name", LEVELS)
-def test_all_relationships_in_both_roles(name: str, role: int) -> None:
+def test_all_relationships_in_both_roles_and_for_the_judge(name: str, role: int) -> None:
     task = make_task(Relationship[name])
     text, (me, other) = opening(task, role), ((ADA, BEN), (BEN, ADA))[role]
     lines = {line.partition(": ")[0]: line.partition(": ")[2] for line in text.splitlines() if ": " in line}
@@ -205,15 +197,13 @@ def test_all_relationships_in_both_roles(name: str, role: int) -> None:
     assert other.secret not in text
     assert (lines[f"{me.name}'s goal"], lines[f"{other.name}'s goal"]) == (task.scenario.goals[role], "Unknown")
     assert lines["Participants"] == "Ada Lund and Ben Noor"
-
-
-@pytest.mark.parametrize("relationship", list(Relationship))
-def test_the_judge_sees_everything(relationship: Relationship) -> None:
-    text = opening(make_task(relationship, text='A train. <p viewer="environment">It is late.</p>'), None)
-    for person, goal in zip((ADA, BEN), make_task().scenario.goals, strict=True):
-        assert person.secret in text
-        assert f"{person.name}'s goal: {goal}" in text
-    assert "It is late." in text
+    everything = opening(task, None)
+    assert all(
+        f"{person.name}'s goal: {goal}" in everything
+        for person, goal in zip((ADA, BEN), task.scenario.goals, strict=True)
+    )
+    assert ADA.secret in everything
+    assert BEN.secret in everything
 
 
 def test_tags_in_scenario_goals_and_biographies_are_for_their_viewer() -> None:
@@ -225,7 +215,6 @@ def test_tags_in_scenario_goals_and_biographies_are_for_their_viewer() -> None:
         assert f"Scenario: A {mine}\n" in text
         assert theirs not in text
         assert "<" not in text
-    assert len(ROLES) == 2
 
 
 def test_what_is_hidden_stays_hidden_and_hints_lose_their_tags() -> None:
@@ -284,81 +273,40 @@ def forbidden(task: Task, role: int) -> list[str]:
     return [text for text in texts if not any(text in each for each in allowed)]
 
 
-class Watch:
-    """Counts what was shown and keeps what should not have been."""
-
-    def __init__(self) -> None:
-        self.shown = self.searched = 0
-        self.leaks: list[tuple[str, int, str]] = []
-        self._texts: dict[tuple[str, int], list[str]] = {}
-
-    def see(self, task: Task, role: int, text: str) -> None:
-        texts = self._texts.get((task.id, role))
-        if texts is None:
-            texts = self._texts[task.id, role] = forbidden(task, role)
-        self.shown += 1
-        self.searched += len(texts)
-        self.leaks += [(task.id, role, each) for each in texts if each in text]
-
-
-class Watched(RulesPlayer):
-    """A partner by rules that lets its views be seen."""
-
-    def __init__(self, watch: Watch, tasks: Any) -> None:
-        super().__init__()
-        self.watch, self.tasks = watch, tasks
-
-    def act(self, views: Any) -> Any:
-        for view in views:
-            self.watch.see(self.tasks.by_id(view.task_id), view.role, view.text)
-        return super().act(views)
+def leaks(task: Task, role: int, shown: str) -> list[str]:
+    """What a role was shown and should not have been."""
+    return [text for text in forbidden(task, role) if text in shown]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
-def test_a_thousand_random_episodes_against_rules(order: str) -> None:
+def test_random_episodes_against_rules_leak_nothing(order: str) -> None:
     envs = SotopiaVectorEnv(100, role="random", order=order, max_turns=8)
-    watch = Watch()
-    partner = Watched(watch, envs.envs[0].tasks)
-    for env in envs.envs:
-        env.partner = partner
     rng = np.random.default_rng(0)
     observations, infos = envs.reset(seed=1)
+    assert all(forbidden(env.task, env.me) for env in envs.envs)
     episodes = 0
     while episodes < 350:
         for env, observation, info in zip(envs.envs, observations, infos["agreement"], strict=True):
-            watch.see(env.task, env.me, f"{observation} {info}")
+            assert not leaks(env.task, env.me, f"{observation} {info}")
         actions = [COMMANDS[i] for i in rng.integers(len(COMMANDS), size=100)]
         observations, _, terminated, truncated, infos = envs.step(actions)
         episodes += int((terminated | truncated).sum())
-    assert watch.leaks == []
-    assert watch.shown > 3 * episodes
-    assert watch.searched > 2 * watch.shown
 
 
 @needs_data
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["simultaneous", "round-robin", "random"])
-def test_random_episodes_of_all_official_pairings(order: str) -> None:
+def test_random_episodes_of_all_official_pairings_leak_nothing(order: str) -> None:
     env = parallel_env(data=FOLDER, judge=Fixed(), split="all", order=order, max_turns=6)
-    watch = Watch()
     rng = np.random.default_rng(0)
     for index in range(450):
         observations, infos = env.reset(seed=index, options={"index": index})
         while True:
             for role, agent in enumerate(ROLES):
-                watch.see(env.task, role, f"{observations[agent]} {infos[agent]}")
+                assert not leaks(env.task, role, f"{observations[agent]} {infos[agent]}")
             if not env.agents:
                 break
             actions = {agent: COMMANDS[rng.integers(len(COMMANDS))] for agent in env.agents}
             observations, _, _, _, infos = env.step(actions)
-    assert watch.leaks == []
-    assert watch.searched > 1_800
-
-
-def test_a_leak_would_be_found() -> None:
-    env = parallel_env(families="bargain")
-    observations, _ = env.reset(seed=0)
-    watch = Watch()
-    watch.see(env.task, 1, observations["agent_0"])
-    assert len(watch.leaks) >= 3
+        assert leaks(env.task, 0, env.world.view(1).text)  # what the other one saw

@@ -29,10 +29,6 @@ from tests.refusals import refuses
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
 
 
-def desks() -> list:
-    return [DESK, open_desk(str(oracle("tau2", "official")))]
-
-
 def solve(task: Task) -> tuple:
     """The expert's calls, which are played: none is an error, and everything holds after them."""
     world = World(task.start)
@@ -130,11 +126,11 @@ def test_the_expert_is_as_short_as_breadth_first_search() -> None:
 
 
 def test_the_fair_player_closes_every_base_case_and_every_generated_one() -> None:
-    for env, tasks in (
-        (TelecomEnv(), [{"split": split, "index": i} for split in DESK.splits for i in range(60)]),
-        (TelecomEnv(data=oracle("tau2", "official")), None),
-    ):
-        for options in tasks or [{"task_id": each} for each in env.task_ids("base")]:
+    published = TelecomEnv(data=oracle("tau2", "official"))
+    generated = [{"split": split, "index": i} for split in DESK.splits for i in range(60)]
+    base = [{"task_id": each} for each in published.task_ids("base")]
+    for env, tasks in ((TelecomEnv(), generated), (published, base)):
+        for options in tasks:
             (observation, info), player, over = env.reset(options=options), TelecomPlayer(), False
             while not over:
                 observation, _, over, _, info = env.step(player.act(observation, info["admissible_actions"]))
@@ -147,20 +143,12 @@ def begun(**options: object) -> tuple[TelecomEnv, dict]:
     return env, env.reset(options={"split": "train", "index": 1})[1]
 
 
-@cases(
-    "command",
-    '{"name": "check_sim_status", "arguments": {}}',
-    'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
-    "check_sim_status()",
-)
-def test_three_forms_of_a_call(command: str) -> None:
-    env, _ = begun()
-    observation, _, _, _, info = env.step(command)
-    assert info["is_action_valid"]
-    assert "SIM card" in observation
-
-
 def test_calls_and_errors_by_hand() -> None:
+    for command in ('I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
+                    '{"name": "check_sim_status", "arguments": {}}', "check_sim_status()"):  # fmt: skip
+        observation, _, _, _, info = begun()[0].step(command)
+        assert info["is_action_valid"]
+        assert "SIM card" in observation
     both = "check_sim_status()\ncheck_wifi_status()"
     assert "Wi-Fi" not in begun()[0].step(both)[0]
     assert "SIM" in (shown := begun(several=True)[0].step(both)[0])
@@ -168,33 +156,18 @@ def test_calls_and_errors_by_hand() -> None:
     env, _ = begun(errors_are_valid=True)
     assert env.step('get_customer_by_id(customer_id="C9")')[4]["is_action_valid"]
     assert not env.step("nope()")[4]["is_action_valid"]
-    assert not env.step("hello")[4]["is_action_valid"]
-    env, _ = begun()
-    ends = [env.step("nonsense")[2] for _ in range(MOST_ERRORS)]
-    assert ends == [False] * 9 + [True]
-
-
-@pytest.mark.parametrize(
-    "action", ["", "hello", "{", "nope()", 'get_customer_by_id(customer_id="C9")', "check_sim_status(x=1)"]
-)
-def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> None:
     env, before = begun()
-    observation, reward, over, _, info = env.step(action)
-    assert observation.startswith("Error: ")
-    assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
-    assert info["state_key"] == before["state_key"]
-
-
-def test_a_snapshot_is_small() -> None:
-    env, _ = begun(expert=True)
-    fresh = len(pickle.dumps(env.snapshot()))
-    env.step("toggle_wifi_calling()")
-    kept = env.snapshot()
-    assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
+    wrong = ("", "{", "nope()", 'get_customer_by_id(customer_id="C9")', "check_sim_status(x=1)")
+    for action in (*wrong, *["hello"] * (MOST_ERRORS - len(wrong) - 1)):
+        observation, reward, over, _, info = env.step(action)
+        assert observation.startswith("Error: ")
+        assert (reward, over, info["is_action_valid"], info["state_key"]) == (0.0, False, False, before["state_key"])
+    assert env.step("hello")[2]
 
 
 def test_keys_depend_on_the_state_alone() -> None:
     env, _ = begun()
+    assert len(pickle.dumps(env.snapshot())) < 1000  # bytes: what differs from the start, and no table
     customer, line = env._world.owner
     ours = f'customer_id="{customer}", line_id="{line}"'
     switches = [f"{word}_roaming({ours})" for word in ("disable", "enable")]
@@ -213,26 +186,23 @@ def test_keys_depend_on_the_state_alone() -> None:
 
 
 def test_rewards_by_hand() -> None:
-    env, info = begun(expert=True, faults=(2, 3), kinds=["mobile_data"], hopeless=False)
+    given = {"expert": True, "faults": (2, 3), "kinds": ["mobile_data"], "hopeless": False}
+    env, info = begun(**given)
     rewards, over = [], False
     while not over:
         _, reward, over, _, info = env.step(info["expert_action"])
         rewards.append(reward)
     assert rewards == [0.0] * (len(rewards) - 1) + [1.0]
     assert info["won"]
-    env, info = begun(
-        expert=True, faults=(2, 3), kinds=["mobile_data"], hopeless=False, reward="assertions", auto_done=True
-    )
+    env, info = begun(**given, reward="assertions", auto_done=True)
     start, total, over = info["score"], 0.0, False
     while not over:
         _, reward, over, _, info = env.step(info["expert_action"])
         total += reward
     assert total == pytest.approx(1.0 - start)
     assert info["won"]
-    env, _ = begun(hopeless=False)
-    assert env.step("done()")[1:3] == (0.0, True)
-    env, _ = begun(hopeless=False)
-    assert env.step('transfer_to_human_agents(summary="no")')[1:3] == (0.0, True)
+    for end in ("done()", 'transfer_to_human_agents(summary="no")'):
+        assert begun(hopeless=False)[0].step(end)[1:3] == (0.0, True)
     hopeless = next(i for i in range(200) if DESK.by_index("train", i).actions)
     env = TelecomEnv()
     env.reset(options={"split": "train", "index": hopeless})
@@ -251,9 +221,8 @@ def test_calls_and_keys_follow_what_was_seen() -> None:
     for each in sorted(more):
         env.restore(before)
         observation, *_, info = env.step(each)
-        wrong = not info["is_action_valid"]
         # A call whose words fit may still be refused by the state of a line.
-        assert not wrong or "Line must be" in observation, (each, observation)
+        assert info["is_action_valid"] or "Line must be" in observation, (each, observation)
     env, info = begun(key="seen")
     first = info["state_key"]
     info = env.step("check_wifi_status()")[4]
@@ -276,8 +245,10 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
     env = TelecomEnv(data=oracle("tau2", "official"), policy="workflow")
     assert env.instructions.startswith("<main_policy>\n# Telecom Agent Policy")
     assert [each["function"]["name"] for each in env.tools] == [*TOOLS, "done"]
-    assert env.num_tasks("base") == 114
-    json.dumps(env.tools)
+    published = json.loads(oracle("tau2", "tools.json").read_text())
+    assert list(TOOLS) == list(published)
+    for name, schema in published.items():  # to the character
+        assert json.dumps(TOOLS[name].schema) == json.dumps(schema)
 
 
 @cases(
@@ -326,13 +297,6 @@ def test_recorded_episodes_replay_to_the_character() -> None:
                     want.pop(path, None)
                 want |= step.get("set", {})
             assert adapter.state() == want
-
-
-def test_schemas_are_the_published_ones_to_the_character() -> None:
-    published = json.loads(oracle("tau2", "tools.json").read_text())
-    assert list(TOOLS) == list(published)
-    for name, schema in published.items():
-        assert json.dumps(TOOLS[name].schema) == json.dumps(schema)
 
 
 @cases(
@@ -400,11 +364,8 @@ def test_repairs_settings_and_speed_by_hand() -> None:
 def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     world = at_home()
     start, other = world.snapshot(), World(world.snapshot())
-    call(
-        world,
-        "refuel_data",
-        {"customer_id": "C2001", "line_id": world.customers["C2001"]["line_ids"][0], "gb_amount": 2},
-    )
+    line = world.customers["C2001"]["line_ids"][0]
+    call(world, "refuel_data", {"customer_id": "C2001", "line_id": line, "gb_amount": 2})
     assert other.snapshot() == start
     assert world.devices is other.devices
     difference = Difference(start)

@@ -40,13 +40,11 @@ def same(found, expected):
     assert list(map(repr, names)) == list(map(repr, expected[1]))
 
 
-@given(st.lists(st.lists(KEYS, max_size=20), min_size=1, max_size=3))
+INTEGERS = st.integers(-4, 4) | st.integers() | st.integers(10**20, 10**20 + 3)
+
+
+@given(st.lists(st.lists(KEYS, max_size=20) | st.lists(INTEGERS), min_size=1, max_size=3))
 def test_any_values_are_numbered_as_a_dict_does(columns):
-    same(intern("state", *columns), one_by_one(*columns))
-
-
-@given(st.lists(st.lists(st.integers(-4, 4) | st.integers() | st.integers(10**20, 10**20 + 3)), min_size=1, max_size=3))
-def test_lists_of_integers_of_any_size_are_numbered_as_a_dict_does(columns):
     same(intern("state", *columns), one_by_one(*columns))
 
 
@@ -121,36 +119,39 @@ def test_integer_arrays_are_numbered_as_their_values(dtype, spread):
 
 
 @cases(
-    "values",
-    np.array([5, -(2**63), 2**63 - 1, 5]),
-    np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
-    np.array([-(2**63), -(2**63) + 1, -(2**63)]),
-    np.array([True, False, True]),
-    np.array([0.5, np.inf, 0.5]),
-    np.array(["red", "blue", "red"]),
-    np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]"),
+    "columns",
+    [np.array([5, -(2**63), 2**63 - 1, 5])],
+    [np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64)],
+    [np.array([-(2**63), -(2**63) + 1, -(2**63)])],
+    [np.array([True, False, True])],
+    [np.array([0.5, np.inf, 0.5])],
+    [np.array(["red", "blue", "red"])],
+    [np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]")],
+    [np.array([3, 1]), [1, "3", 3.0]],
+    [np.array([3, 1], np.int8), np.array([1, 300])],
+    [np.array([3, 1]), np.array([1.0, 0.5])],
 )
-def test_other_arrays_are_numbered_as_their_values(values):
-    same(intern("state", values), one_by_one(values.tolist()))
+def test_other_arrays_are_numbered_as_their_values(columns):
+    said = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+    same(intern("state", *columns), one_by_one(*said))
 
 
-def test_arrays_lists_and_equal_strings_share_their_numbers() -> None:
-    same(intern("state", np.array([3, 1]), [1, "3", 3.0]), one_by_one([3, 1], [1, "3", 3.0]))
-    same(intern("state", np.array([3, 1], np.int8), np.array([1, 300])), one_by_one([3, 1], [1, 300]))
-    same(intern("state", np.array([3, 1]), np.array([1.0, 0.5])), one_by_one([3, 1], [1.0, 0.5]))
+def test_equal_strings_are_one() -> None:
     text = "you are in a room. " * 32
     fresh = [text.encode().decode() for _ in range(3)]
     assert len(set(map(id, fresh))) == 3
     same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
+#: One row of zeros.
+ZEROS = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
+
+
 def test_what_is_not_hashable_is_named_and_tensors_are_numbered_by_value() -> None:
     with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
         intern("state", ["s", ["s"]])
     with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
-        StepTable.from_arrays(
-            group=[0], trajectory=[0], t=[0], state=["s"], action=[0], next_state=[{}], reward=[0], won=[0]
-        )
+        StepTable.from_arrays(**ZEROS | {"state": ["s"], "next_state": [{}]})
     refuses(TypeError, "unhashable", intern, "state", np.zeros((2, 2), np.int64))
     same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
     # In a list they are single objects: every row would silently be a group of its own.
@@ -178,11 +179,10 @@ class Tensor:
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
 @pytest.mark.parametrize("values", ["s", iter([0]), {0: 1}, {0}, 0, np.array(0)])
 def test_what_is_no_sequence_of_rows_is_refused(column, values):
-    columns = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
     with pytest.raises(TypeError, match=f"column '{column}' must be a list or an array with one value per row, got "):
-        StepTable.from_arrays(**{**columns, column: values})
+        StepTable.from_arrays(**ZEROS | {column: values})
     with pytest.raises(TypeError, match=r"column 'won' must be a list or an array .* got NoneType"):
-        StepTable.from_arrays(**{**columns, "won": None})
+        StepTable.from_arrays(**ZEROS | {"won": None})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -297,7 +297,6 @@ def test_files_from_before_are_read_and_bad_parents_named(tmp_path: Path) -> Non
         del line["parent"]
     path.write_text("".join(json.dumps(line) + "\n" for line in roots))
     assert StepTable.from_jsonl(path).parent.tolist() == [-1, -1]
-    path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     path.write_text(path.read_text().replace('["a", 1]', '["b", 1]').replace("\n", "\n\n"))
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
@@ -363,17 +362,13 @@ def test_unfolding_any_forest_gives_back_its_episodes(forest) -> None:
     of_name = {name: episode for episode in episodes for name in [episode[-1][0]]}
     expected = [of_name[name] for name in table.trajectories]
     whole, source = table.unfolded()
-    found = [
-        [(table.trajectories[table.trajectory[source[r]]], int(whole.t[r]), float(whole.reward[r])) for r in rows]
-        for rows in np.split(whole.order, whole.offsets[1:-1])
-    ]
-    assert found == expected
-    np.testing.assert_allclose(
-        table.episode_return, [sum(r for _, _, r in episode) for episode in expected], atol=1e-12
-    )
-    assert [[int(row) for row in table.chain(i)] for i in range(table.n_trajectories)] == [
-        source[whole.order[whole.offsets[i] : whole.offsets[i + 1]]].tolist() for i in range(table.n_trajectories)
-    ]
+    names = [table.trajectories[table.trajectory[row]] for row in source]
+    steps = [*zip(names, whole.t.tolist(), whole.reward.tolist(), strict=True)]
+    assert [[steps[row] for row in rows] for rows in np.split(whole.order, whole.offsets[1:-1])] == expected
+    returns = [sum(reward for _, _, reward in episode) for episode in expected]
+    np.testing.assert_allclose(table.episode_return, returns, atol=1e-12)
+    chains = [table.chain(i).tolist() for i in range(table.n_trajectories)]
+    assert chains == [source[rows].tolist() for rows in np.split(whole.order, whole.offsets[1:-1])]
     assert StepTable.from_trajectories(table.to_trajectories()).to_trajectories() == table.to_trajectories()
 
 
@@ -435,31 +430,14 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
 
 
-def unfolded_one_by_one(table: StepTable) -> tuple[list[int], list[int]]:
-    """Trajectory and source of the unfolded rows, an episode after the other, each walked up from its end."""
-    trajectory, source = [], []
-    for i in range(table.n_trajectories):
-        rows, row = [], int(table.last[i])
-        while row >= 0:
-            rows.append(row)
-            row = int(table.previous[row])
-        source += rows[::-1]
-        trajectory += [i] * len(rows)
-    return trajectory, source
-
-
 @given(forests(), st.data())
-def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, data) -> None:
+def test_what_goes_along_episodes_is_counted_as_row_by_row(forest, data) -> None:
     table, _ = forest
-    trajectory, source = unfolded_one_by_one(table)
-    whole, found = table.unfolded()
-    if table.has_forks:
-        assert (whole.trajectory.tolist(), found.tolist()) == (trajectory, source)
     flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
     counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
     for i in range(table.n_trajectories):
         before = []
-        for row in (s for t, s in zip(trajectory, source, strict=True) if t == i):
+        for row in table.chain(i):
             before += [row] if flags[row] else []
             assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
 

@@ -16,6 +16,7 @@ from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
 from tests.cases import cases
+from tests.playing import Scripted
 from tests.refusals import refuses
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -64,15 +65,9 @@ def test_columns_offsets_and_endings_in_any_order() -> None:
 
 
 def test_the_repr_is_one_line() -> None:
-    table = StepTable.from_arrays(**COLUMNS)
     columns = "group, trajectory, t, state, next_state, action, valid, reward, terminated, truncated, won"
-    assert repr(table) == f"StepTable(4 rows, 3 trajectories, 2 groups, 33.3% won; columns: {columns})"
-    n = 10_000
-    many = StepTable.from_arrays(
-        group=[0] * n, trajectory=range(n), t=[0] * n, state=["s" * 100] * n, action=["a"] * n, next_state=range(n),
-        reward=[0] * n, won=[True] * n, replies=[Reply("x")] * n,
-    )  # fmt: skip
-    assert repr(many).endswith("10000 trajectories, 1 groups, 100.0% won; columns: " + columns + ", replies)")
+    table = StepTable.from_arrays(**COLUMNS, replies=[Reply("x")] * 4)
+    assert repr(table) == f"StepTable(4 rows, 3 trajectories, 2 groups, 33.3% won; columns: {columns}, replies)"
     none = {name: [] for name in COLUMNS}
     assert repr(StepTable.from_arrays(**none)).startswith("StepTable(0 rows, 0 trajectories, 0 groups, empty;")
 
@@ -120,15 +115,7 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
 @cases(
     "change, message",
     ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
-    ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
     ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
-    ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
-    ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
-    (
-        {"state": ["s", "s", np.nan, "s"]},
-        "column 'state' or 'next_state' must hold values that equal themselves, got nan",
-    ),
-    ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
     ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
     ({"won": [True, False, True, False]}, "won differs within the trajectory"),
     ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
@@ -136,13 +123,8 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
     ({"t": [0, 1, 1, 0]}, "t occurs twice"),
     ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
     ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
-    ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
     ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
-    ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
-    ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
-    ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
     ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
-    ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
     refuses(ValueError, message, StepTable.from_arrays, **{**COLUMNS, **change})
@@ -176,9 +158,7 @@ def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_
             StepTable.from_arrays(**{**COLUMNS, "state": [value] * 4}).to_jsonl(tmp_path / "y.jsonl")
     with pytest.raises(ValueError, match="JSON"):
         StepTable.from_arrays(**{**COLUMNS, "state": [float("inf")] * 4}).to_jsonl(tmp_path / "y.jsonl")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl", "foul.jsonl"] or not (
-        tmp_path / "y.jsonl"
-    ).exists()
+    assert not (tmp_path / "y.jsonl").exists()
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
@@ -202,11 +182,7 @@ def with_step(**change: object) -> dict:
 
 DAMAGE = {
     "nan": (json.dumps(with_step(reward=float("nan"))), "NaN is not a JSON number"),
-    "infinity": (json.dumps(with_step(reward=float("inf"))), "Infinity is not a JSON number"),
-    "1e400": (json.dumps(LINE).replace("1.0", "1e400"), "the number 1e400 is too large for a float"),
     "1e301": (json.dumps(with_step(reward=1e301)), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
-    "a huge integer": (json.dumps(LINE).replace("7", "7" * 5000), "an integer of 5000 digits"),
-    "nesting": ("[" * 200_000, "nested too deeply"),
     "not an object": ("3", "the line must be an object, got 3"),
     "empty": ("{}", "the line has no 'group'"),
     "a missing name": (json.dumps({**LINE, "won": 1, "steps": [{}]}), "won must be true or false, got 1"),
@@ -243,12 +219,7 @@ DAMAGE = {
     "parent a list": (json.dumps({**LINE, "parent": [["a"], 0]}), r"parent must be null or \[trajectory, t\]"),
     "parent t": (json.dumps({**LINE, "parent": ["a", 0.5]}), r"parent must be null or \[trajectory, t\]"),
     "parent absent": (json.dumps({**LINE, "parent": ["z", 0]}), r"its parent \('z', 0\) is not in the table"),
-    "parent t absent": (json.dumps({**LINE, "parent": ["b", 7]}), r"its parent \('b', 7\) is not in the table"),
-    "parent over": (json.dumps({**with_step(t=2), "parent": ["b", 1]}), "ended its episode: nothing follows it"),
-    "parent later": (json.dumps({**LINE, "parent": ["b", 0]}), r"does not come before its first step \(t=0\)"),
-    "parent itself": (json.dumps({**LINE, "parent": [7, 0]}), "does not come before its first step"),
     "parent of another group": (json.dumps({**with_step(t=1), "group": "h", "parent": ["b", 0]}), "of another group"),
-    "parent elsewhere": (json.dumps({**with_step(t=1), "parent": ["b", 0]}), "leads to another state than its first"),
     "twice": (json.dumps({**LINE, "trajectory": "a"}), "trajectory 'a' was in line 1 already"),
 }
 
@@ -262,19 +233,12 @@ def test_damage_is_named_with_file_and_line(tmp_path: Path, damage: str) -> None
     refuses(ValueError, f"x.jsonl, line 4: .*{message}", StepTable.from_jsonl, path)
 
 
-def test_damage_between_lines_is_named_and_a_bad_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_and_a_file_of_them_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
     assert StepTable.from_jsonl(path).n_trajectories == 2
     path.write_text("\n \n", encoding="utf-8")
     refuses(ValueError, r"x.jsonl: no line holds a trajectory", StepTable.from_jsonl, path)
-    path = tmp_path / "x.jsonl"
-    StepTable.from_arrays(**COLUMNS).to_jsonl(path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="JSON"):
-        StepTable.from_arrays(**{**COLUMNS, "state": [1.0, 2.0, 3.0, float("inf")]}).to_jsonl(path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 SHARED = r"won and lost episodes of one group end in the same state 'Game over\.': .* such as 'success' and 'failure'"
@@ -367,16 +331,6 @@ def test_other_ways_into_a_table_ask_the_same(tmp_path: Path) -> None:
         StepTable.from_jsonl(path)
 
 
-class LeftThenRight:
-    """Guesses one, then the other."""
-
-    guesses = 0
-
-    def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
-        self.guesses += 1
-        return [Reply(("left", "right")[self.guesses % 2]) for _ in observations]
-
-
 class Doors(gym.Env):
     """One guess, after which every episode shows the same words."""
 
@@ -394,11 +348,11 @@ class Doors(gym.Env):
 def test_collected_episodes_are_told_apart_and_need_a_key() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        table = collect(adapt(Doors()), LeftThenRight(), tasks=[{}], group_size=2, seed=0)
+        table = collect(adapt(Doors()), Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
     assert {*table.states} == {"left or right?", "Game over. [success]", "Game over. [failure]"}
     envs = adapt(Doors(), key=lambda observation, info: None)
     with pytest.raises(ValueError, match="the key of a state is None: give each state its own name"):
-        collect(envs, LeftThenRight(), tasks=[{}], group_size=2, seed=0)
+        collect(envs, Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
     builder = TableBuilder(1, AutoresetMode.DISABLED)
     infos = {"state_key": np.array([None]), "task_id": np.array(["t"])}
     with pytest.raises(ValueError, match="info 'state_key' of sub-environment 0 must be the key of a state, got None"):

@@ -1,5 +1,7 @@
 """The actions of the simulator as the originals have them, on sets: slow and literal (see `naive_graph`)."""
 
+from functools import partialmethod
+
 from agentgym.virtualhome.actions import BEDS, SEATS, SQUEEZED_ALSO
 from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.household import OriginalError, Refused
@@ -113,11 +115,8 @@ class Naive(NaiveGraph):
                 self.add(self.me, "FACING", each)
         self.write(self.me, (self.mine() - {"SITTING", "LYING"}) | {state})
 
-    def do_sit(self, node: int) -> None:
-        self.settle(node, "SITTING", "SITTABLE", SEATS)
-
-    def do_lie(self, node: int) -> None:
-        self.settle(node, "LYING", "LIEABLE", BEDS)
+    do_sit = partialmethod(settle, state="SITTING", wanted="SITTABLE", limits=SEATS)
+    do_lie = partialmethod(settle, state="LYING", wanted="LIEABLE", limits=BEDS)
 
     def do_standup(self) -> None:
         self.need({"SITTING", "LYING"} & self.mine(), f"{self.show(self.me)} is not sitting")
@@ -170,11 +169,8 @@ class Naive(NaiveGraph):
         self.delete(self.me, "HOLDS_LH", node)
         self.delete(self.me, "HOLDS_RH", node)
 
-    def do_putback(self, node: int, target: int) -> None:
-        self.put(node, target, "ON")
-
-    def do_putin(self, node: int, target: int) -> None:
-        self.put(node, target, "INSIDE")
+    do_putback = partialmethod(put, relation="ON")
+    do_putin = partialmethod(put, relation="INSIDE")
 
     def do_putobjback(self, node: int) -> None:
         self.need(node in self.grabbed, f"{self.show(node)} not grabbed")
@@ -252,11 +248,8 @@ class Naive(NaiveGraph):
             self.need("PLUGGED_OUT" not in self.states(node), f"{self.show(node)} is unplugged")
         self.exchange(node, wanted, come)
 
-    def do_switchon(self, node: int) -> None:
-        self.switch(node, "OFF", "ON")
-
-    def do_switchoff(self, node: int) -> None:
-        self.switch(node, "ON", "OFF")
+    do_switchon = partialmethod(switch, wanted="OFF", come="ON")
+    do_switchoff = partialmethod(switch, wanted="ON", come="OFF")
 
     def plug(self, node: int, wanted: str, come: str) -> None:
         self.need(self.can(node, "HAS_PLUG"), f"{self.show(node)} does not have a plug")
@@ -267,11 +260,8 @@ class Naive(NaiveGraph):
             self.said.append(f"{self.show(node)} is still on")
         self.exchange(node, wanted, come)
 
-    def do_plugin(self, node: int) -> None:
-        self.plug(node, "PLUGGED_OUT", "PLUGGED_IN")
-
-    def do_plugout(self, node: int) -> None:
-        self.plug(node, "PLUGGED_IN", "PLUGGED_OUT")
+    do_plugin = partialmethod(plug, wanted="PLUGGED_OUT", come="PLUGGED_IN")
+    do_plugout = partialmethod(plug, wanted="PLUGGED_IN", come="PLUGGED_OUT")
 
     def do_wash(self, node: int) -> None:
         self.need_close(node)

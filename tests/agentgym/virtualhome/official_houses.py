@@ -2,26 +2,21 @@
 
 import json
 import lzma
-import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agentgym.virtualhome.scene import Node, Scene
+from tests import oracles
+from tests.oracles import oracle
 
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "virtualhome"
+FOLDER = oracles.FOLDER / "virtualhome"
 
 
 def find(name: str) -> Path:
     """Path of a file of the folder, such as "traces/wrapper.jsonl.xz"."""
-    path = FOLDER / name
-    if not path.exists():
-        pytest.skip(f"no published houses: {path} does not exist (set AGENTGYM_ORACLES to the folder of virtualhome/)")
-    return path
+    return oracle("virtualhome", name)
 
 
 def read(name: str) -> Any:

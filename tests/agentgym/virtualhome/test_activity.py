@@ -3,7 +3,6 @@
 import pickle
 import random
 import re
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -13,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.rollout import collect
-from agentgym.trajectory import StepTable
-from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.activity import Activity, Episode, Lexicon
 from agentgym.virtualhome.admissible import OFFERED
 from agentgym.virtualhome.commands import PARAMETERS, PLACE, TEMPLATES, Line, LineError, Words, parse_line
@@ -174,12 +171,9 @@ def test_what_is_shown_by_hand() -> None:
         "Near you: kitchen table 1; mug 1 on kitchen table 1; mug 2 (dirty) on kitchen table 1.\n"
         "You hold nothing."
     )
-    assert "Near you: fridge 1 (closed)." in seen("walk to fridge 1")
     assert "Near you: fridge 1 (open) with milk 1 in it." in seen("walk to fridge 1", "open fridge 1")
-    assert "fridge 1 (closed); milk 1 in fridge 1." in seen("walk to milk 1")
-    shown = seen("walk to jacket 1", "grab jacket 1", "find lamp 1", "grab lamp 1")
-    assert shown.endswith("You hold jacket 1, lamp 1 (off, unplugged).")
-    assert seen("walk to jacket 1", "grab jacket 1", "put on jacket 1").endswith("You hold nothing. You wear jacket 1.")
+    worn = seen("walk to jacket 1", "grab jacket 1", "put on jacket 1", "find lamp 1", "grab lamp 1")
+    assert worn.endswith("You hold lamp 1 (off, unplugged). You wear jacket 1.")
     assert seen("walk to bed 1", "lie on bed 1").startswith("You are in bedroom 1, lying on bed 1.\n")
 
 
@@ -254,11 +248,7 @@ def naive(text: str) -> list[tuple[str, str]]:
 
 
 def test_every_action_has_a_command_and_numbers_follow_the_ids() -> None:
-    assert len(RULES) == 42
-    assert set(PARAMETERS) - set(RULES) == {"LOOKAT_SHORT", "LOOKAT_LONG"}
     assert set(TEMPLATES) == set(PARAMETERS) - {"LOOKAT_SHORT", "LOOKAT_LONG"}
-    assert all(TEMPLATES[action].count("{}") == PARAMETERS[action] for action in TEMPLATES)
-    assert len(set(TEMPLATES.values())) == len(TEMPLATES)
     assert (str(WORDS.line("grab mug 1")), str(WORDS.line("grab mug 2"))) == ("[GRAB] <mug> (20)", "[GRAB] <mug> (21)")
     assert str(WORDS.line("put mug 2 on kitchen table 1")) == "[PUTBACK] <mug> (21) <kitchen_table> (10)"
 
@@ -347,17 +337,11 @@ def test_any_text_is_read(text: str) -> None:
     assert line is None or WORDS.said(line) == text.strip()
 
 
-def expert_episodes(families: Sequence[str], number: int) -> StepTable:
-    """One expert episode in each house, of families in turn."""
-    envs = gym.make_vec(
-        "AgentRL/VirtualHome-v0", number, autoreset_mode="Disabled", data="generated", task_types=families, expert=True
-    )
-    tasks = [{"split": "train", "index": index} for index in range(number)]
-    return collect(VectorReplyParser(envs), ExpertPolicy(), tasks=tasks, seed=0)
-
-
 def test_segments_end_where_something_is_done() -> None:
-    table = expert_episodes(["fetch", "watch"], 6)
+    given: Any = {"data": "generated", "task_types": ["fetch", "watch"], "expert": True}
+    envs = gym.make_vec("AgentRL/VirtualHome-v0", 6, autoreset_mode="Disabled", **given)
+    tasks = [{"split": "train", "index": index} for index in range(6)]
+    table = collect(VectorReplyParser(envs), ExpertPolicy(), tasks=tasks, seed=0)
     segments = by_event(table, something_done)
     ends = {
         "grab": True, "put": True, "open": True, "close": True, "switch": True, "plug": True, "sit": True,

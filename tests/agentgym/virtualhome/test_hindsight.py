@@ -1,5 +1,6 @@
 """Chores that an episode does by the way: which are seen, what they are called, and that they can be played."""
 
+import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.families import HELD_OUT
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, chores_done, goal_of, id_with, split_id, with_chore
+from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
@@ -141,27 +144,22 @@ def test_names_that_could_be_read_in_two_ways_are_not_offered() -> None:
     assert done == [0, 1]
 
 
+def goals_done(task: Activity, world: World) -> list[tuple[set[Any], set[Any]]]:
+    goals = [goal_of(task.scene, chore) for chore in chores_done(task, world.cells)]
+    return [(set(goal.edges), set(goal.states)) for goal in goals]
+
+
 def test_goals_of_chores_are_those_of_the_generator() -> None:
     env = VirtualHomeEnv(data="generated")
-    compared = 0
-    for family in ("place", "wash", "dress", "switch_on"):
-        for number in range(4):
-            env.reset(options={"task_id": f"train/{family}/{number}"})
-            task = env.episode.activity
-            elsewhere = replace(task, goal=Goal(), description="")
-            world = task.world()
-            for command in task.program:
-                do(task, world, command)
-            goals = [goal_of(task.scene, chore) for chore in chores_done(elsewhere, world.cells)]
-            mine = [goal for goal in goals if set(goal.edges) == set(task.goal.edges)]
-            assert any(set(goal.states) == set(task.goal.states) for goal in mine)
-            assert all(
-                goal_of(task.scene, chore) not in mine
-                or set(goal_of(task.scene, chore).states) != set(task.goal.states)
-                for chore in chores_done(task, world.cells)
-            )
-            compared += 1
-    assert compared == 16
+    for family, number in itertools.product(("place", "wash", "dress", "switch_on"), range(4)):
+        env.reset(options={"task_id": f"train/{family}/{number}"})
+        task = env.episode.activity
+        world, elsewhere = task.world(), replace(task, goal=Goal(), description="")
+        for command in task.program:
+            do(task, world, command)
+        wanted = set(task.goal.edges), set(task.goal.states)
+        assert wanted in goals_done(elsewhere, world)
+        assert wanted not in goals_done(task, world)
 
 
 def wander(env: Any, seed: int, steps: int = 60) -> dict[str, list[str]]:
@@ -196,25 +194,8 @@ def test_chores_are_of_the_split_of_their_house(split: str) -> None:
             assert bool(kinds & HELD_OUT[task.task_type]) == (split == "valid_unseen")
             found += 1
     assert found > 4
-
-
-def test_the_environment_resets_to_a_chore_and_holds_it_in_snapshots() -> None:
-    env = VirtualHomeEnv(data="generated", expert=True)
-    env.reset(options={"task_id": "train/place/0"})
-    task_id = next(iter(sorted(wander(env, 1))))
-    observation, info = env.reset(options={"task_id": task_id})
-    assert (info["task_id"], info["task_type"]) == (task_id, task_id.partition("#")[2].partition(":")[0])
-    assert observation.startswith("Your task is to: ")
-    state = env.get_state()
-    other = VirtualHomeEnv(data="generated", expert=True)
-    other.reset(seed=0)
-    other.set_state(state)
-    while not info["won"]:
-        *_, info = env.step(info["expert_action"])
-        assert other.step(other.describe(True)["expert_action"])[4] == info
-    assert info["score"] == 1.0
-    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
-        env.reset(options={"task_id": task_id, "split": "valid_seen"})
+    other = next(name for name in ("train", "valid_seen", "valid_unseen") if name != split)
+    refuses(ValueError, f"belongs to split '{split}'", env.reset, options={"task_id": task_id, "split": other})
 
 
 def test_the_papers_protocol_has_none_and_says_why() -> None:
@@ -233,27 +214,17 @@ def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> Non
     assert env.reset(options={"task_id": name})[1]["task_id"] == name
 
 
-def test_chores_of_published_houses_win_when_they_are_played_again() -> None:
+def test_chores_of_published_houses_are_of_the_split_of_their_titles() -> None:
     find("scene1_518_diffs.json.xz")
-    env, again = VirtualHomeEnv(data=FOLDER, split="train"), VirtualHomeEnv(data=FOLDER)
-    found = 0
-    for index in (0, 20):
-        env.reset(options={"index": index})
-        for task_id, commands in wander(env, index, 100).items():
-            again.reset(options={"task_id": task_id})
-            won = [again.step(command)[4]["won"] for command in commands]
-            assert won == [False] * (len(won) - 1) + [True]
-            found += 1
-    assert found > 1
+    again = VirtualHomeEnv(data=FOLDER)
     # music is heard in titles of "valid_unseen" alone; computers are switched on in others as well
     offered = {}
     for split in ("train", "valid_seen", "valid_unseen"):
         for task_id in again.tasks.ids(split):
             task = again.tasks.by_id(task_id, split)
             if {"stereo", "computer"} <= task.scene.classes.keys():
-                chores = [
-                    Chore("switch_on", (task.scene.classes[name].bit_length() - 1,)) for name in ("stereo", "computer")
-                ]
+                nodes = [task.scene.classes[name].bit_length() - 1 for name in ("stereo", "computer")]
+                chores = [Chore("switch_on", (node,)) for node in nodes]
                 offered[split] = [again.tasks.same_split(task, chore) for chore in chores]
                 break
     assert offered == {"train": [False, True], "valid_seen": [False, True], "valid_unseen": [True, False]}

@@ -165,13 +165,9 @@ def fuzz(episodes: int, steps: int, seed: int) -> int:
     return done
 
 
-def test_random_lines_in_random_graphs() -> None:
-    assert fuzz(150, 60, seed=1) > 1000
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_random_lines() -> None:
-    assert fuzz(1000, 100, seed=2) > 10_000
+@pytest.mark.parametrize(("episodes", "steps"), [(150, 60), pytest.param(1000, 100, marks=pytest.mark.long)])
+def test_random_lines_in_random_graphs(episodes: int, steps: int) -> None:
+    assert fuzz(episodes, steps, seed=steps) > episodes * steps // 10
 
 
 def against_naive(seed: object, dialect: str, scene: Scene, steps: int) -> Counter[bool]:
@@ -236,26 +232,6 @@ def test_one_look_at_bits_and_the_original_s_walk_through_its_sets_agree(seed: i
         assert set(exact.listed(exact.on(node))) == set(quick.listed(quick.on(node)))
 
 
-@given(st.integers(0, 10**9))
-def test_where_sets_hold_one_node_all_orders_play_alike(seed: int) -> None:
-    """In the house written by hand nothing is in two rooms, and all that can be grabbed lies on or in something."""
-    rng = Random(seed)
-    spots = [(7, "ON", 5), (8, "ON", 5), (14, "ON", 5), (1, "CLOSE", 5)]
-    scene = Scene(NODES, (*EDGES, *spots))
-    dialect = rng.choice(DIALECTS)
-    exact, quick = World(scene, dialect), World(scene, dialect, ("grab_place",))
-    for _ in range(40):
-        line = wild_line(rng, scene)
-        mark = exact.mark(), quick.mark()
-        same = exact.step(line), quick.step(line)
-        if exact.places != quick.places:  # what was put down twice lies on nothing: any may be first
-            exact.undo(mark[0])
-            quick.undo(mark[1])
-            continue
-        assert same[0] == same[1]
-        assert exact.canonical_hash() == quick.canonical_hash()
-
-
 def spa_texts(seed: int, steps: int) -> list[str]:
     """What an agent of the papers' protocol reads that acts at random."""
     rng = Random(seed)
@@ -297,19 +273,6 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
     said = {printed(code, seed) for seed in ("0", "1")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
-
-
-def test_a_published_house_is_undone_after_any_lines() -> None:
-    scene = official_houses.house(1)
-    for dialect in DIALECTS:
-        rng = Random(dialect)
-        world = World(scene, dialect)
-        first = world.canonical_hash()
-        for _ in range(400):
-            world.step(wild_line(rng, scene))
-        assert world.canonical_hash() != first
-        world.undo()
-        assert world.canonical_hash() == first
 
 
 class _EdgeByEdge(World):

@@ -1,9 +1,8 @@
 """The papers' protocol: names and episodes."""
 
-import os
-import pickle
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
-from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, taken_out, visible
+from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, prepared, taken_out, visible
 from agentgym.virtualhome.spa.names import EMPTY, TEMPLATES, action_of, open_line
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import (
@@ -137,10 +136,6 @@ def test_the_goal_is_looked_at_after_refused_actions_and_at_the_last_step() -> N
     assert (played.won, played.finished) == (False, True)
 
 
-def test_the_first_turn() -> None:
-    assert introduction("Drink", "Take a cup.") == "The task is Drink(Take a cup.)."
-
-
 def test_what_is_visible() -> None:
     """Things in what is no room are seen where that is open; things inside each other do not end in a loop."""
     scene = house((CHAIR, "INSIDE", TABLE), (TABLE, "INSIDE", CHAIR))
@@ -158,17 +153,6 @@ def test_what_is_visible() -> None:
     assert MILK in seen()
     assert FRIDGE in seen()
     assert KITCHEN in seen()
-
-
-def test_snapshots_hold_what_names_stand_for() -> None:
-    one, other = episode(), episode()
-    one.play("walk to table")
-    one.play("grab cup")
-    state = pickle.loads(pickle.dumps(one.get_state()))
-    other.play("walk to sofa")
-    other.set_state(state)
-    assert other.play("put cup on table") == one.play("put cup on table")
-    assert other.get_state() == one.get_state()
 
 
 @pytest.mark.parametrize("repairs", [("find",), ("find", "grab_place")])
@@ -239,12 +223,6 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
     """The original has FIND of a part of the body stay where it is, and only a walk brings one close to it."""
     env = VirtualHomeEnv(data="generated", protocol="spa")
     _, info = env.reset(seed=0)
-    finds = [action for action in info["admissible_actions"] if action.startswith("find ")]
-    before = env.snapshot()
-    for action in finds:
-        assert env.step(action)[-1]["is_action_valid"], action
-        env.restore(before)
-    assert len(finds) > 20
     assert {"walk to hands", "run to hands"} <= set(info["admissible_actions"])
     assert "find hands" not in info["admissible_actions"]
     assert not env.step("find hands")[-1]["is_action_valid"]
@@ -253,30 +231,21 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
     assert env.step("find hands")[-1]["is_action_valid"]
 
 
-def test_programs_win_as_often_as_they_did() -> None:
-    """Generated programs are for dialect "v1"; most of them do in the papers' protocol too."""
-    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True, repairs=("containment", "posture"))
-    won = 0
-    for index in range(40):
-        _, info = env.reset(seed=index, options={"index": index})
-        for _ in range(40):
-            if not info["expert_action"] or info["won"]:
-                break
-            info = env.step(info["expert_action"])[-1]
-        won += info["won"]
-    assert won >= 20
-
-
-def test_published_programs_in_the_papers_protocol() -> None:
-    data = official_houses.find("scene1_518_diffs.json.xz").parent
-    env = VirtualHomeEnv(data=os.fspath(data), protocol="spa", goal="loose", expert=True)
-    won = 0
+@pytest.mark.parametrize("published", [False, True])
+def test_programs_win_as_often_as_they_did(published: bool) -> None:
+    """Programs are for dialect "v1"; most of them win in the papers' protocol too."""
+    if published:
+        folder = official_houses.find("scene1_518_diffs.json.xz").parent
+        given: dict[str, Any] = {"data": folder, "goal": "loose"}
+    else:
+        given = {"data": "generated", "repairs": ("containment", "posture")}
+    env, won = VirtualHomeEnv(protocol="spa", expert=True, **given), 0
     for index in range(20):
-        _, info = env.reset(seed=0, options={"split": "train", "index": index})
+        _, info = env.reset(seed=index, options={"split": "train", "index": index})
         while info["expert_action"] and not info["won"]:
             info = env.step(info["expert_action"])[-1]
         won += info["won"]
-    assert won >= 12
+    assert won >= (12 if published else 10)
 
 
 SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))
@@ -311,11 +280,7 @@ def test_a_house_without_what_lies_in_containers_and_wrong_names() -> None:
     refuses(ValueError, "unknown repair 'no_leak'", VirtualHomeEnv, data="generated", repairs=("no_leak",))
 
 
-def test_every_action_can_be_said() -> None:
-    assert set(TEMPLATES) == set(RULES)
-
-
-@pytest.mark.parametrize("action", sorted(set(TEMPLATES) - {"RELEASE"}))
+@pytest.mark.parametrize("action", sorted(set(RULES) - {"RELEASE"}))
 def test_what_is_said_by_template_is_that_action(action: str) -> None:
     count = TEMPLATES[action].count("{}")
     said = TEMPLATES[action].format(*["coffee table", "mug"][:count])

@@ -2,28 +2,19 @@
 
 import json
 import lzma
-import os
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
-
-import pytest
 
 from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.official.files import read_products, requests_of
+from tests.oracles import FOLDER as DATA
+from tests.oracles import oracle
 
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "webshop"
-
-
-def find(name: str) -> Path:
-    """Path of a file of the folder."""
-    path = FOLDER / name
-    if not path.exists():
-        pytest.skip(f"no WebShop oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder of webshop/)")
-    return path
+FOLDER = DATA / "webshop"
+#: Path of a file of the folder.
+find = partial(oracle, "webshop")
 
 
 @cache
@@ -34,22 +25,16 @@ def catalogue() -> MemoryCatalogue:
 
 
 def rows(name: str) -> Iterator[dict[str, Any]]:
-    """Rows of a compressed file."""
     with lzma.open(find(f"{name}.jsonl.xz"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def goal(row: dict[str, Any]) -> Goal:
-    """A recorded goal."""
     options = row["goal_options"]
+    names = ("asin", "name", "category", "query", "product_category", "price_upper")
     return Goal(
-        asin=row["asin"],
-        name=row["name"],
-        category=row["category"],
-        query=row["query"],
-        product_category=row["product_category"],
+        **{name: row[name] for name in names},
         instruction=row["instruction_text"],
         attributes=tuple(row["attributes"]),
         options=tuple(options.items()) if isinstance(options, dict) else tuple(options),
-        price_upper=row["price_upper"],
     )

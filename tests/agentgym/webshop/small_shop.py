@@ -49,18 +49,16 @@ def tasks_of(*products: Product, split_by: str = "goal", winnable: bool = False)
     return Tasks(shop, SyntheticGoals(shop.catalogue, prices, random.Random(0)), split_by, winnable)
 
 
+def goal_of(wanted: Product, **changes: object) -> Goal:
+    """The request for a product, whatever its options."""
+    names = ("asin", "category", "query", "product_category")
+    facts = {
+        "name": wanted.title, "instruction": wanted.instruction or "", "attributes": wanted.instruction_attributes,
+        "options": (), "price_upper": 20.0,
+    }  # fmt: skip
+    return Goal(**({name: getattr(wanted, name) for name in names} | facts | changes))  # type: ignore[arg-type]
+
+
 def visit(shop: Shop, brackets: bool = False) -> Session:
     """A visit whose goal is the first product."""
-    first = shop.catalogue[0]
-    goal = Goal(
-        asin=first.asin,
-        name=first.title,
-        category=first.category,
-        query=first.query,
-        product_category=first.product_category,
-        instruction=first.instruction or "",
-        attributes=first.instruction_attributes,
-        options=(),
-        price_upper=20.0,
-    )
-    return Session(shop, goal, "7", brackets=brackets)
+    return Session(shop, goal_of(shop.catalogue[0]), "7", brackets=brackets)

@@ -29,7 +29,6 @@ ID = "AgentRL/WebShop-v0"
 
 
 def env_of(tasks: Tasks, **arguments: Any) -> WebShopEnv:
-    """An environment of a small shop."""
     env = WebShopEnv(**arguments)
     env.tasks = tasks
     return env
@@ -96,8 +95,7 @@ def test_goals_that_cannot_be_won_are_left_out_on_request() -> None:
 
 def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
     """The specification counts 458 of 6,910."""
-    find("goals_prices_synthetic.json.xz")
-    prices = FOLDER / "goals_prices_synthetic.json.xz"
+    prices = find("goals_prices_synthetic.json.xz")
     assert WebShopEnv(data=FOLDER, prices=prices, repairs="winnable").num_tasks("all") == 6910 - 458
 
 
@@ -146,7 +144,6 @@ def test_adverts_change_texts_but_nothing_else() -> None:
         assert (second, noisy_info) == third
         assert len(first) < len(second)
         views.add(second)
-        assert noisy.restore(pickle.loads(pickle.dumps(noisy.snapshot())))[0] == second
         if info["won"]:
             break
         shown = [(step[0], step[4]) for step in (env.step(info["expert_action"]) for env in (plain, noisy, same))]
@@ -178,38 +175,21 @@ def test_words_inside_a_product_change_nothing_but_the_text(mode: str, injected:
 
 @cases(
     "arguments, message",
-    ({"goals": "humane"}, "did you mean 'human'"),
     ({"goals": "human"}, "needs the official files"),
     ({"split_by": "shop"}, "unknown split_by 'shop'; known: 'goal', 'product'"),
-    ({"observation_mode": "rich"}, "did you mean 'text_rich'"),
     ({"search": "google"}, "unknown search 'google'"),
-    ({"noun_tagger": "wrods"}, "did you mean 'words'"),
     ({"reward": "ten"}, "reward must be a finite number or None"),
     ({"reward": float("nan")}, "reward must be a finite number or None"),
     ({"repairs": "option"}, "did you mean 'options'"),
     ({"noise": (2, 0)}, "probability"),
-    ({"noise": 0.5}, "noise must be two probabilities"),
     ({"num_products": 0}, "num_products must be an integer of at least 1"),
     ({"price_seed": -1}, "price_seed must be"),
-    ({"product_seed": 1.5}, "product_seed must be"),
     ({"data": "/no/such/folder"}, "neither a folder nor"),
     ({"data": 7}, "data must be a folder"),
     ({"prices": 7}, "prices must be a file"),
 )
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:
     refuses(ValueError, message, WebShopEnv, **arguments)
-
-
-@cases(
-    "options, message",
-    ({"task_id": "human/1"}, "unknown task_id 'human/1': this shop has 'synthetic/0'"),
-    ({"task_id": "synthetic/01"}, "unknown task_id"),
-    ({"task_id": "synthetic/²"}, "unknown task_id"),
-    ({"task_id": "synthetic/99999999"}, "unknown task_id"),
-    ({"task_id": "synthetic/0", "split": "train"}, "does not belong to split 'train'"),
-)
-def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> None:
-    refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
 def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None:
@@ -219,6 +199,12 @@ def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None
     assert (counts["validation"], counts["test"]) == (1000, 500)
     _, info = env.reset(options={"split": "validation", "index": 7})
     assert info["task_id"] == "synthetic/507"
+    for task_id, message in (
+        ("human/1", "unknown task_id 'human/1': this shop has 'synthetic/0'"),
+        *((f"synthetic/{wrong}", "unknown task_id") for wrong in ("01", "²")),
+        ("synthetic/0", "does not belong to split 'train'"),
+    ):
+        refuses(ValueError, message, env.reset, options={"task_id": task_id, "split": "train"})
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
     assert {goal.price_upper for goal in WebShopEnv(num_products=20, prices=path).tasks.goals} <= {30.0, 40.0, 50.0}
@@ -241,7 +227,6 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
 
 
 def shouted(title: str) -> tuple[str, ...]:
-    """A noun tagger of somebody's own."""
     return tuple(title.lower().split())
 
 
@@ -249,24 +234,15 @@ def shouted(title: str) -> tuple[str, ...]:
 def test_environments_pickle_without_their_shop(library: Any) -> None:
     """What comes back continues the visit, with the same shop in the same process."""
     env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted, expert=True)
-    fresh = library.loads(library.dumps(env))
-    assert not hasattr(fresh, "session")
-    for each in (env, fresh):
-        each.reset(seed=3)
-        each.step("search[<r>]")
+    env.reset(seed=3)
+    env.step("search[<r>]")
     content = library.dumps(env)
     assert len(content) < 20_000
     again = library.loads(content)
     assert again.tasks is env.tasks
-    for command in (None, "click[next >]", "search[<r>]", "click[back to search]"):
-        if command is None:
-            assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
-        else:
-            assert again.step(command) == env.step(command)
-    assert again.reset()[0] == env.reset()[0]
-    made: Any = gym.make(ID, num_products=50)
-    made.reset(seed=0)
-    assert library.loads(library.dumps(made)).step("search[socks]") == made.step("search[socks]")
+    assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
+    for command in ("click[next >]", "search[<r>]", "click[back to search]"):
+        assert again.step(command) == env.step(command)
 
 
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """Official files: what is read, and what is damaged, which is named with its place."""
 
-import bz2
 import contextlib
-import gzip
 import json
-import lzma
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_catalogue, open_search
-from tests.agentgym.webshop.official_files import raw_record, raw_request, write_files
+from tests.agentgym.webshop.official_files import raw_record, raw_request
 from tests.agentgym.webshop.oracles import catalogue
 from tests.cases import cases
 from tests.refusals import refuses
@@ -88,52 +86,38 @@ def test_which_records_count(tmp_path: Path) -> None:
     "field, value",
     ("asin", 7),
     ("name", None),
-    ("full_description", ["a"]),
     ("small_description", [1]),
-    ("small_description", None),
-    ("pricing", 12.5),
     ("pricing", "12.50"),
-    ("pricing", "$12.5.0"),
     ("pricing", "$"),
-    ("product_category", {}),
-    ("category", 0),
-    ("query", None),
     ("customization_options", ["red"]),
-    ("customization_options", {"size": "red"}),
-    ("customization_options", {"size": ["red"]}),
     ("customization_options", {"size": [{"name": "red"}]}),
     ("asin", "B\n1"),
-    ("pricing", "$" + "9" * 5_000),
     ("pricing", "$" + "9" * 350),
     ("name", "x" * 30_000),
     ("full_description", "x" * 400_000),
-    ("small_description", ["x"] * 10_000),
     ("customization_options", {"size": [{"value": "x" * 3_000}]}),
-    ("customization_options", {"x" * 3_000: [{"value": "x"}]}),
     ("customization_options", {str(i): [{"value": str(i % 7)} for i in range(10)] for i in range(40)}),
     ("customization_options", {"size": [{"value": str(i)} for i in range(20_000)]}),
 )
 def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str, value: Any) -> None:
     """Values of another type, and those that no page can hold."""
     who = "product 1" if field == "asin" else r"product 1 \(B02\)"
-    with pytest.raises(DataError, match=rf"items_shuffle_1000.json: {who}: field '{field}'") as caught:
-        read(tmp_path, [RECORD, {**RECORD, "asin": "B02", field: value}], {"B02": ASKED})
-    assert len(str(caught.value)) < 1_000
+    records, words = (
+        [RECORD, {**RECORD, "asin": "B02", field: value}],
+        rf"items_shuffle_1000.json: {who}: field '{field}'",
+    )
+    assert len(refuses(DataError, words, read, tmp_path, records, {"B02": ASKED})) < 1_000
 
 
-@cases(
-    "request_, field",
-    ({"attributes": "warm"}, "attributes"),
-    ({"instruction": 3}, "instruction_attributes"),
-    ({"instruction": 3, "instruction_attributes": ["warm"]}, "instruction"),
-    ({"instruction": "find", "instruction_attributes": []}, "instruction_attributes"),
-)
-def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: Any, field: str) -> None:
-    with pytest.raises(DataError, match=rf"product 0 \(B01\), its entry in the requests file: field '{field}'"):
-        read(tmp_path, [RECORD], {"B01": request_})
-
-
-def test_human_requests_entries_and_files_of_another_shape(tmp_path: Path) -> None:
+def test_requests_and_files_of_another_shape_are_named(tmp_path: Path) -> None:
+    for request, field in (
+        ({"attributes": "warm"}, "attributes"),
+        ({"instruction": 3}, "instruction_attributes"),
+        ({"instruction": 3, "instruction_attributes": ["warm"]}, "instruction"),
+        ({"instruction": "find", "instruction_attributes": []}, "instruction_attributes"),
+    ):
+        words = rf"product 0 \(B01\), its entry in the requests file: field '{field}'"
+        refuses(DataError, words, read, tmp_path, [RECORD], {"B01": request})
     refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
     path = tmp_path / "items_shuffle.json"
     path.write_text('{"a": 1}')
@@ -167,12 +151,8 @@ def test_the_official_small_set() -> None:
     categories = ("beauty", "electronics", "garden", "fashion", "grocery")
     assert [len(catalogue().having("category", name)) for name in categories] == [238, 229, 216, 200, 117]
     assert sum(bool(product.options) for product in products) == 423
-    assert max(len(product.options) for product in products) == 3
     assert len({value for product in products for _, values in product.options for value in values}) == 1945
     assert sum(len(product.prices) == 2 for product in products) == 93
-    assert sum(product.price_text == "$100.0" for product in products) == 89
-    assert sum(product.description == "" for product in products) == 301
-    assert sum(product.bullets == ("",) for product in products) == 69
     assert len({attribute for product in products for attribute in product.attributes}) == 598
     assert sum(product.instruction is not None for product in products) == 415
 
@@ -212,8 +192,6 @@ def test_entries_are_those_of_the_whole_file(
 @cases(
     "content, message",
     ("", "the file ends before '\\[' or '{'"),
-    ("7", "expected '\\[' or '{', found '7'"),
-    ("[1, 2", "the file ends before ',' or ']'"),
     ("[1 2]", "expected ',' or ']', found '2' at character 3"),
     ('[{"a": }]', "in the entry that begins at character 1"),
     ('{"a" 1}', "expected ':', found '1'"),
@@ -228,12 +206,6 @@ def test_damaged_files_are_explained(
     path = tmp_path / "data.json"
     path.write_text(content)
     refuses(ValueError, message, list, entries(path))
-
-
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
-    path = tmp_path / "data.json"
-    path.write_bytes(b'["a", "\xff"]')
-    refuses(ValueError, "not UTF-8", list, entries(path))
 
 
 def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,13 +224,10 @@ FIRST, SECOND = generate(2)
 
 #: What may stand where a value should, and what the message says about it.
 VALUES = {
-    "5,000 digits": ("9" * 5_000, "5000 digits"),
-    "NaN": ("NaN", "NaN"),
-    "infinite": ("-Infinity", "Infinity"),
-    "too large": ("1e400", "1e400"),
-    "nested": ("[" * 5_000 + "]" * 5_000, "nested too deeply"),
-    "brackets": ("[" * 100_000, "nested too deeply"),
-    "nothing": ("", "Expecting value"),
+    "9" * 5_000: "5000 digits",
+    "NaN": "NaN",
+    "[" * 5_000 + "]" * 5_000: "nested too deeply",
+    "": "Expecting value",
 }
 
 
@@ -295,17 +264,14 @@ READERS = pytest.mark.parametrize("kind", FILES)
 
 
 @READERS
-@pytest.mark.parametrize("value", VALUES)
-def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, value: str) -> None:
+@pytest.mark.parametrize("content", VALUES, ids=lambda content: content[:8])
+def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, content: str) -> None:
     read, name, text = FILES[kind]
-    content, words = VALUES[value]
     path = written(tmp_path, name, text.replace("VALUE", content))
-    with pytest.raises(ValueError, match=words) as caught:
-        read(path)
-    assert name in str(caught.value)
-    assert len(str(caught.value)) < 1_000
-    if kind not in ("record", "nouns"):
-        assert "entry 1" in str(caught.value)
+    words = refuses(ValueError, VALUES[content], read, path)
+    assert name in words
+    assert len(words) < 1_000
+    assert kind in ("record", "nouns") or "entry 1" in words
 
 
 @READERS
@@ -314,18 +280,7 @@ def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
     raw = text.replace("VALUE", '"x"').encode()
     for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
         path = written(tmp_path, name, damaged)
-        with pytest.raises(ValueError, match=words) as caught:
-            read(path)
-        assert name in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
-def test_damaged_compressed_records(tmp_path: Path, suffix: str) -> None:
-    whole = json.dumps({"prices": {"B1": 1.0}}).encode()
-    packed = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](whole)
-    assert read_record(written(tmp_path, f"whole.json{suffix}", packed)).prices == {"B1": 1.0}
-    for damaged in (packed[:-6], packed[:20] + b"\x00\xff\x00" + packed[23:], b"no such file"):
-        refuses(ValueError, rf"prices\.json\{suffix}", read_record, written(tmp_path, f"prices.json{suffix}", damaged))
+        assert name in refuses(ValueError, words, read, path)
 
 
 def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
@@ -335,9 +290,6 @@ def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> 
     raw = raw_record(FIRST) | {"name": "so\ud800cks \x1b[31m", "full_description": "\U0001f600\udc00"}
     (product,) = items(written(tmp_path, "items_shuffle.json", json.dumps([raw])))
     assert (product.title, product.description) == ("so\ufffdcks \ufffd[31m", "\U0001f600\ufffd")
-    human = [{"instruction": "a \udfff", "instruction_attributes": ["\ud800"], "instruction_options": []}]
-    (request,) = read_human(written(tmp_path, "items_human_ins.json", json.dumps({"B1": human})))["B1"]
-    assert (request.instruction, request.attributes) == ("a \ufffd", ("\ufffd",))
     record = read_record(written(tmp_path, "p.json", json.dumps({"prices": {}, "goals": [GOAL | {"name": "\ud800"}]})))
     assert record.goals[0].name == "\ufffd"
 
@@ -400,25 +352,21 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_stored_catalogue_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    store.build(tmp_path / "whole", generate(50))
-    for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
-        folder = tmp_path / f"{name}-{damage}"
-        store.build(folder, generate(50))
-        DAMAGES[damage](folder / name)
-        refuses(ValueError, rf"{name}-{damage}.*remove", store.StoredCatalogue, folder)
+def build_index(folder: Path) -> None:
+    bm25_build.build(documents(generate(50)), folder)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_index_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    texts = list(documents(generate(50)))
-    bm25_build.build(texts, tmp_path / "whole")
+@pytest.mark.parametrize(
+    ("build", "load"), [(lambda path: store.build(path, generate(50)), store.StoredCatalogue), (build_index, bm25.load)]
+)
+def test_a_damaged_catalogue_or_index_is_refused_by_name(tmp_path: Path, build: Any, load: Any, damage: str) -> None:
+    build(tmp_path / "whole")
     for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
         folder = tmp_path / f"{name}-{damage}"
-        bm25_build.build(texts, folder)
+        shutil.copytree(tmp_path / "whole", folder)
         DAMAGES[damage](folder / name)
-        refuses(DataError, rf"{name}-{damage}.*build", bm25.load, folder)
+        refuses(ValueError, rf"{name}-{damage}.*(remove|build)", load, folder)
 
 
 def shop_and_search(folder: Path) -> tuple[object, object]:
@@ -439,11 +387,3 @@ def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
             found.append(shop_and_search(tmp_path))
     assert found[0] == found[1] == found[2]
-
-
-def test_the_whole_way(tmp_path: Path) -> None:
-    """An environment on damaged official files raises what their reader raises."""
-    write_files(generate(20), tmp_path)
-    whole = (tmp_path / "items_ins_v2.json").read_text()
-    (tmp_path / "items_ins_v2.json").write_text(whole.replace('"attributes": [', '"attributes": [NaN, ', 1))
-    refuses(ValueError, r"items_ins_v2\.json.*NaN", WebShopEnv, data=tmp_path)

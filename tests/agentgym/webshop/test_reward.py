@@ -9,40 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.catalogue import MemoryCatalogue, Product
+from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
+from tests.agentgym.webshop.small_shop import goal_of, product
 from tests.cases import cases
 from tests.refusals import refuses
 
-PRODUCT = Product(
-    asin="B000000001",
-    title="Blue Cotton Shirt for Men",
-    description="It dries quickly.",
-    bullets=("Machine wash", "Long sleeve"),
-    prices=(20.0,),
-    price_text="$20.0",
-    options=(("size", ("small", "large")), ("color", ("red", "sky blue"))),
-    attributes=("easy care", "quick drying"),
-    category="fashion",
-    query="shirts",
-    product_category="Clothing › Men › Shirts",
-)
+PRODUCT = product(
+    "B000000001", "Blue Cotton Shirt for Men", (("size", ("small", "large")), ("color", ("red", "sky blue"))),
+    description="It dries quickly.", bullets=("Machine wash", "Long sleeve"), prices=(20.0,), price_text="$20.0",
+    attributes=("easy care", "quick drying"), query="shirts", product_category="Clothing › Men › Shirts",
+    instruction_attributes=("easy care",),
+)  # fmt: skip
 
 
 def goal(**changes: object) -> Goal:
-    facts = {
-        "asin": PRODUCT.asin, "name": PRODUCT.title, "category": PRODUCT.category, "query": PRODUCT.query,
-        "product_category": PRODUCT.product_category, "instruction": "", "attributes": ("easy care",), "options": (),
-        "price_upper": 30.0,
-    }  # fmt: skip
-    return Goal(**(facts | changes))  # type: ignore[arg-type]
+    return goal_of(PRODUCT, **changes)
 
 
-def bought(chosen: tuple[str, ...] = (), price: float = 20.0, product: Product = PRODUCT, **changes: object):
+def bought(chosen: tuple[str, ...] = (), **changes: object):
     wanted = goal(**changes)
-    return grade(compare(product, wanted, words), price, chosen, wanted)
+    return grade(compare(PRODUCT, wanted, words), 20.0, chosen, wanted)
 
 
 def test_all_recorded_purchases_score_as_in_the_original():
@@ -161,13 +150,9 @@ def test_a_table_by_path_or_name(tmp_path):
         with pytest.warns(UserWarning, match="lacks the title 'Blue Hat'"):
             assert tag("Blue Hat") == ("blue", "hat")
         assert tag("A Cap") == ("cap",)  # no second warning
-
-
-@pytest.mark.parametrize("content", ["[]", '{"a": "b"}', '{"a": [1]}', "{"])
-def test_malformed_tables_are_refused(tmp_path, content):
-    path = tmp_path / "nouns.json"
-    path.write_text(content)
-    refuses(ValueError, r"nouns\.json", make_tagger, path)
+    for malformed in ("[]", '{"a": "b"}', '{"a": [1]}'):
+        path.write_text(malformed)
+        refuses(ValueError, r"nouns\.json", make_tagger, path)
     refuses(ValueError, "missing", make_tagger, tmp_path / "missing.json")
 
 

@@ -5,7 +5,6 @@ import itertools
 import json
 import lzma
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,7 +103,7 @@ def test_human_goals_are_drawn_in_order_of_products_without_empty_requests() -> 
     assert (found["B2"].options, found["B1"].attributes, len(goals)) == (("red",), ("warm",), 2)
 
 
-def test_limits_and_records_must_fit(tmp_path: Path) -> None:
+def test_limits_are_drawn_above_the_price() -> None:
     rng = random.Random(0)
     assert {draw_limit(10.0, rng) for _ in range(200)} == {30.0, 40.0, 50.0}
     assert {draw_limit(9.99, rng) for _ in range(200)} == {20.0, 30.0, 40.0}
@@ -112,11 +111,6 @@ def test_limits_and_records_must_fit(tmp_path: Path) -> None:
     before = rng.getstate()
     assert draw_limit(980.0, rng) == draw_limit(5000.0, rng) == NO_LIMIT
     assert rng.getstate() == before
-    products = MemoryCatalogue([product("B1", "socks")])
-    refuses(ValueError, "lacks the product B1", known_prices, products, {"B2": 1.0})
-    goals = list(SyntheticGoals(products, np.array([1.0]), random.Random(0)))
-    with pytest.raises(ValueError, match="goal 0 is about B1, which the catalogue"):
-        GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
 
 
 def test_the_original_s_ranges_and_how_many_goals_a_shop_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,26 +200,21 @@ def test_a_wish_has_one_id_which_is_taken_back() -> None:
     full = tasks.goals.indices(Wish(0, (("color", "red"), ("size", "m"))))[0]
     for other in ('synthetic/B1{"color":"red","size":"m"}', 'synthetic/B1{"size":"m","color":"red"}'):
         refuses(ValueError, f"this task is 'synthetic/{full}'", tasks.by_id, other, None)
-    with pytest.raises(ValueError, match=r"""this task is 'synthetic/B1{"size":"m"}'"""):
-        tasks.by_id('synthetic/B1{"size": "m"}', None)
+    refuses(ValueError, r"""this task is 'synthetic/B1{"size":"m"}'""", tasks.by_id, 'synthetic/B1{"size": "m"}', None)
 
 
 @cases(
     "number, message",
     ("B1{nonsense}", "its options are no JSON object"),
-    ("B1" + "{" * 20_000 + "}", "its options are no JSON object"),
     ('B1{"size":3}', "expected '<kind>/<asin>"),
     ("B9{}", "expected '<kind>/<asin>"),
-    ("}", "its options are no JSON object"),
     ('B1{"size":"xl"}', "has no option 'size' with the value 'xl'"),
     ('B1{"brand":"x"}', "has no option 'brand'"),
     ("G1{}", "no goal asks for G1"),
     ids=lambda value: value[:20],
 )
 def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as caught:
-        wishes().by_id(f"synthetic/{number}", None)
-    assert len(str(caught.value)) < 2_000
+    refuses(ValueError, message, wishes().by_id, f"synthetic/{number}", None)
 
 
 def test_requests_of_people_are_not_made_up() -> None:

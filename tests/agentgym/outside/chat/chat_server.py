@@ -130,10 +130,6 @@ def garbage(handler: Handler) -> None:
     handler.close_connection = True
 
 
-def redirect(url: str) -> Play:
-    return raw(b"{}", 307, Location=url)
-
-
 def slow(seconds: float, then: Play) -> Play:
     def play(handler: Handler) -> None:
         time.sleep(seconds)

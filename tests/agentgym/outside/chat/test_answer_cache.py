@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym.outside.chat.answer_cache import AnswerCache
+from tests.refusals import refuses
 
 
 def test_values_come_back_in_any_number_and_the_first_one_stays(tmp_path: Path) -> None:
@@ -14,9 +15,7 @@ def test_values_come_back_in_any_number_and_the_first_one_stays(tmp_path: Path) 
     AnswerCache(tmp_path / "new").store(values)
     cache = AnswerCache(tmp_path / "new")
     assert len(cache) == 1_234
-    clean = {
-        key: {**value, "text": value["text"].translate({0xD800: 0xFFFD, 0: 0xFFFD})} for key, value in values.items()
-    }
+    clean = {f"k{i}": {"text": "é\ufffd\u2028\ufffd " * (i % 3), "number": i} for i in range(1_234)}
     assert (cache.load([*values, "unknown", "k0"]), cache.load([])) == (clean, {})
     cache = AnswerCache(tmp_path)
     cache.store({"a": 1})
@@ -56,20 +55,18 @@ def test_processes_share_the_file(tmp_path: Path, inherit: bool) -> None:
     assert len(cache) == 4 * 40 + 40 + 1
 
 
-@pytest.mark.parametrize("content", [b"something else entirely" * 100, None])
-def test_another_file_in_its_place_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "answers.sqlite3"
-    if content is None:
-        with sqlite3.connect(path) as base:
-            base.execute("CREATE TABLE answers (other TEXT)")
-    else:
-        path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"answers\.sqlite3 cannot be used as a cache of answers"):
-        AnswerCache(tmp_path).load(["a"])
-
-
-def test_a_file_that_cannot_be_opened_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+def test_another_file_in_its_place_is_named_and_one_that_cannot_be_opened_is_not_said_to_be_damaged(
+    tmp_path: Path,
+) -> None:
     """The advice was to remove it, whatever the reason."""
-    (tmp_path / "answers.sqlite3").mkdir()
-    with pytest.raises(OSError, match=r"answers\.sqlite3: unable to open database file; name a folder that can be"):
-        AnswerCache(tmp_path).load(["a"])
+    path = tmp_path / "answers.sqlite3"
+    path.write_bytes(b"something else entirely" * 100)
+    refuses(ValueError, r"answers\.sqlite3 cannot be used as a cache of answers", AnswerCache(tmp_path).load, ["a"])
+    path.unlink()
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE answers (other TEXT)")
+    refuses(ValueError, r"answers\.sqlite3 cannot be used as a cache of answers", AnswerCache(tmp_path).load, ["a"])
+    path.unlink()
+    path.mkdir()
+    words = r"answers\.sqlite3: unable to open database file; name a folder that can be"
+    refuses(OSError, words, AnswerCache(tmp_path).load, ["a"])

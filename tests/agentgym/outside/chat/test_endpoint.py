@@ -1,4 +1,7 @@
+"""The endpoint against a server on loopback; whatever it answers, however slowly, costs that answer and no other."""
+
 import asyncio
+import gzip
 import json
 import multiprocessing
 import os
@@ -15,7 +18,20 @@ import pytest
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
-from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
+from tests.agentgym.outside.chat.chat_server import (
+    Handler,
+    Play,
+    chat_server,
+    completion,
+    drip_body,
+    drip_head,
+    echo,
+    garbage,
+    hang_up,
+    raw,
+    say,
+    slow,
+)
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -43,18 +59,11 @@ def failure(answer: ChatAnswer | ChatFailure) -> ChatFailure:
 def test_requests_have_openais_form_and_answers_come_in_order() -> None:
     with chat_server(echo) as server:
         model = endpoint(server.url, api_key="secret", temperature=0.5, max_tokens=9, extra={"top_p": 0.9})
-        assert texts(model.ask([request(f"{i} é\u2028", seed=i) for i in range(40)])) == [
-            f"{i} é\u2028" for i in range(40)
-        ]
-        asked = next(each for each in server.requests if each["seed"] == 7)
-        assert asked == {
-            "model": "m",
-            "messages": [{"role": "user", "content": "7 é\u2028"}],
-            "temperature": 0.5,
-            "max_tokens": 9,
-            "top_p": 0.9,
-            "seed": 7,
-        }
+        said = [f"{i} é\u2028" for i in range(40)]
+        assert texts(model.ask([request(text, seed=i) for i, text in enumerate(said)])) == said
+        (asked,) = (each for each in server.requests if each["seed"] == 7)
+        assert asked.pop("messages") == [{"role": "user", "content": "7 é\u2028"}]
+        assert asked == {"model": "m", "temperature": 0.5, "max_tokens": 9, "top_p": 0.9, "seed": 7}
         assert set(server.paths) == {"/v1/chat/completions"}
         assert {head["authorization"] for head in server.headers} == {"Bearer secret"}
         assert model.ask([]) == []
@@ -69,10 +78,8 @@ def test_text_is_cleaned_on_the_way_out_and_on_the_way_in(tmp_path: Path) -> Non
 
 def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
     with chat_server(echo) as server:
-        model = endpoint(server.url)
-        assert texts(model.ask([request("a"), request("b"), request("a"), request("a", 1), request("a", 2)])) == [
-            *"abaaa"
-        ]
+        asked = [request("a"), request("b"), request("a"), request("a", 1), request("a", 2)]
+        assert texts(endpoint(server.url).ask(asked)) == [*"abaaa"]
         assert len(server.requests) == 4
         assert texts(endpoint(server.url, send_seed=False).ask([request("a", 1), request("a", 2)])) == ["a", "a"]
         assert [each.get("seed") for each in server.requests[4:]] == [None, None]
@@ -149,22 +156,10 @@ def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
         assert server.connections == 24
 
 
-def test_a_connection_closed_while_idle_is_opened_again() -> None:
-    def play(handler: Handler) -> None:
-        echo(handler)
-        handler.close_connection = True  # without saying so
-
-    with chat_server(play) as server:
-        model = endpoint(server.url, concurrency=1)
-        for i in range(4):
-            (answer,) = model.ask([request(str(i))])
-            assert texts([answer]) == [str(i)]
-            assert answer.attempts == 1
-
-
 def test_tokens_and_cost_are_counted_and_the_cache_costs_nothing(tmp_path: Path) -> None:
-    with chat_server(say("a", "length", (1_000, 20))) as server:
+    with chat_server(raw(b"{}", 400), say("a", "length", (1_000, 20))) as server:
         options: dict[str, Any] = {"cache": tmp_path, "prices": (2.0, 8.0)}
+        failure(endpoint(server.url, **options).ask([request("q")])[0])  # which is not remembered
         model = endpoint(server.url, **options)
         (answer,) = model.ask([request("q")])
         assert answer == ChatAnswer("a", "length", 1_000, 20, 1)
@@ -174,7 +169,7 @@ def test_tokens_and_cost_are_counted_and_the_cache_costs_nothing(tmp_path: Path)
         again = endpoint(server.url, **options)
         assert again.ask([request("q"), request("q")]) == [ChatAnswer("a", "length", 1_000, 20, 0)] * 2
         assert (again.usage.answered, again.usage.remembered, again.usage.cost) == (0, 2, 0.0)
-        assert len(server.requests) == 1
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -189,13 +184,6 @@ def test_the_cache_knows_requests_apart(tmp_path: Path, changed: dict[str, Any])
         ChatEndpoint(**(base | changed)).ask([request("q", 1)])
         ChatEndpoint(**base).ask([request("q", 2), request("q ", 1)])
         assert len(server.requests) == 4
-
-
-def test_failures_are_not_remembered(tmp_path: Path) -> None:
-    with chat_server(raw(b"{}", 400), echo) as server:
-        model = endpoint(server.url, cache=tmp_path)
-        failure(model.ask([request("q")])[0])
-        assert texts(model.ask([request("q")])) == ["q"]
 
 
 def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) -> None:
@@ -214,33 +202,26 @@ def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) 
         assert sorted(each["messages"][0]["content"] for each in server.requests) == [*"abbc"]
 
 
-def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: object, values: object) -> None:
-        raise OSError("no space left")
-
-    with chat_server(echo) as server:
-        model = endpoint(server.url, cache=tmp_path)
-        monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
-        with pytest.warns(UserWarning, match="1 answers were not cached"):
-            assert texts(model.ask([request("a")])) == ["a"]
-
-
 def _ask_elsewhere(given: ChatEndpoint | bytes, queue: Any) -> None:
     model = pickle.loads(given) if isinstance(given, bytes) else given
     queue.put(texts(model.ask([request("from elsewhere")])))
 
 
 @pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", True), ("fork", False)])
-def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str, pickled: bool) -> None:
+def test_an_endpoint_goes_into_other_processes_without_its_connections(
+    method: str, pickled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "k3y")
     context: Any = multiprocessing.get_context(method)
     with chat_server(echo) as server:
-        model = endpoint(server.url)
+        model = endpoint(server.url, key_variable="MY_KEY")
         model.ask([request("here")])
         queue = context.Queue()
         process = context.Process(target=_ask_elsewhere, args=(pickle.dumps(model) if pickled else model, queue))
         process.start()
         assert queue.get(timeout=60) == ["from elsewhere"]
         process.join()
+        assert [head["authorization"] for head in server.headers] == ["Bearer k3y"] * 2
 
 
 def test_keys_go_only_where_they_belong_and_a_proxy_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +244,8 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
         model = endpoint(server.url)
         assert asyncio.run(ask(model)) == ["q"]
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(lambda i: texts(model.ask([request(str(i))])), range(32))) == [
-                [str(i)] for i in range(32)
-            ]
+            found = list(pool.map(lambda i: texts(model.ask([request(str(i))])), range(32)))
+        assert found == [[str(i)] for i in range(32)]
 
 
 @cases(
@@ -282,12 +262,9 @@ def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None
     refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
 
 
-@pytest.mark.parametrize("name", ["qwen", "http://host/v1", "@http://host/v1", "qwen@host"])
-def test_names_of_another_form(name: str) -> None:
-    refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
-
-
 def test_names_with_an_at_sign_and_completions_without_text_or_counts() -> None:
+    for wrong in ("qwen", "http://host/v1", "@http://host/v1", "qwen@host"):
+        refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, wrong)
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
     with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
     assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
@@ -297,4 +274,91 @@ def test_names_with_an_at_sign_and_completions_without_text_or_counts() -> None:
         model = endpoint(server.url)
         assert model.ask([request("a")]) == [ChatAnswer("", "stop", 10, 5, 1)]
         assert model.ask([request("b")]) == [ChatAnswer("x", "", 0, 0, 1)]
-    assert completion("x").startswith(b"{")
+
+
+@cases(
+    "play, words",
+    (raw(b"<html>"), "not JSON"),
+    (raw(b"\xff\xfe\x00"), "not UTF-8"),
+    (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
+    (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
+    (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
+    (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
+    (garbage, "no connection"),
+    (raw(b"{}"), "no choices[0].message.content"),
+    (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
+    (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
+    (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
+    (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
+)
+def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, words: str) -> None:
+    with chat_server(play, echo) as server:
+        model = endpoint(server.url, retries=0 if play is garbage else 3, api_key="s3cret")
+        found = failure(model.ask([request("q")])[0])
+        assert words in found.reason
+        assert found.reason.startswith(f"m at {server.url}: ")
+        assert "s3cret" not in found.reason
+        assert len(found.reason) < 400
+        assert found.reason.isprintable()
+        assert (found.attempts, len(server.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])
+def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
+    with chat_server(play, echo) as server:
+        found = failure(endpoint(server.url, timeout=0.3).ask([request("q")])[0])
+        assert found.reason == f"m at {server.url}: no answer within 0.3 s"
+        assert texts(endpoint(server.url).ask([request("q")])) == ["q"]
+    with chat_server(play, echo) as server:
+        assert texts(endpoint(server.url, timeout=0.5, retries=1).ask([request("q")])) == ["q"]
+
+
+HOSTILE = [
+    raw(b"[" * 200_000),
+    raw(completion("x").replace(b"10", b"1" + b"0" * 400)),
+    raw(b'{"choices": [{"message": {"content": "x"}, "finish_reason": ' + b"[" * 400 + b"]" * 400 + b"}]}"),
+    raw(b"no", 400, Content_Type="text/plain; charset=zlib"),
+    garbage,
+    raw(b"\xff" * 100),
+    raw(b'{"choices": {"a": 1}}'),
+    raw(b"{}", length=10**30),
+    hang_up,
+]
+
+
+def test_nothing_that_one_answer_holds_loses_the_others() -> None:
+    def play(handler: Handler) -> None:
+        number = int(handler.asked["messages"][0]["content"])
+        HOSTILE[number // 2](handler) if number % 2 else echo(handler)
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=4, prices=(1e300, 1e300), timeout=5.0)
+        answers = model.ask([request(str(i)) for i in range(2 * len(HOSTILE))])
+        assert texts(answers[::2]) == [str(2 * i) for i in range(len(HOSTILE))]
+        kinds = [type(answer) for answer in answers[1::2]]
+        assert kinds == [ChatFailure, ChatFailure, ChatAnswer, *[ChatFailure] * 6]
+        assert (model.usage.answered, model.usage.failed) == (len(HOSTILE) + 1, len(HOSTILE) - 1)
+
+
+def test_counts_that_are_none_are_zero() -> None:
+    for count in (b"-4", b"true", b'"7"', b"2.5", b"9" * 18, b"[1]", b"null"):
+        with chat_server(raw(completion("x").replace(b"10", count))) as server:
+            assert endpoint(server.url).ask([request("q")]) == [ChatAnswer("x", "stop", 0, 5, 1)]
+
+
+def test_a_cache_of_other_things_is_named(tmp_path: Path) -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        model.ask([request("q")])
+        base = model._cache._open()  # type: ignore[union-attr]
+        malformed, damaged = ('{"text": 5}', "[]"), ("{", "[" * 9_999, b"\x00")
+        for value in malformed + damaged:
+            with base:
+                base.execute("UPDATE answers SET value = ?", (value,))
+            words = "holds a malformed answer" if value in malformed else "is damaged"
+            refuses(ValueError, rf"answers\.sqlite3.*{words}.*remove it", model.ask, [request("q")])
+        with base:
+            base.execute("UPDATE answers SET value = ?", ('{"text": "a\\ud800", "finish": [], "prompt_tokens": 1e9}',))
+        assert endpoint(server.url, cache=tmp_path).ask([request("q")]) == [ChatAnswer("a\ufffd", "", 0, 0, 0)]

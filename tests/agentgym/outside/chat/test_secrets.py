@@ -3,7 +3,6 @@
 import base64
 import copy
 import json
-import multiprocessing
 import pickle
 import re
 from pathlib import Path
@@ -31,14 +30,6 @@ def test_an_echoed_key_is_hidden_before_anything_is_cut(before: int, status: int
         assert "cdef" not in reason
 
 
-def test_a_key_within_an_answer_is_hidden_also_in_the_cache(tmp_path: Path) -> None:
-    with chat_server(say(f"your key is {KEY}, my key=5")) as server:
-        model = endpoint(server.url, api_key=KEY, cache=tmp_path)
-        for _ in range(2):
-            assert texts(model.ask([request("q")])) == ["your key is ***, my key=5"]
-        assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-
-
 def test_credentials_within_the_url_are_used_and_not_shown() -> None:
     with chat_server(echo, raw(b"hunter2 topsecret", 400)) as server:
         url = server.url.replace("://", "://me:hunter2@") + "?api_key=topsecret&version=7"
@@ -52,21 +43,21 @@ def test_credentials_within_the_url_are_used_and_not_shown() -> None:
         for text in (repr(vars(model)["usage"]), str(model), repr(pickle.dumps(model))):
             assert "hunter2" not in text
             assert "topsecret" not in text
-    with pytest.raises(ValueError, match="base_url must be like") as caught:
-        ChatEndpoint("m", "ftp://me:hunter2@h/?api_key=topsecret")
-    assert "hunter2" not in str(caught.value)
-    assert "topsecret" not in str(caught.value)
+    words = refuses(ValueError, "base_url must be like", ChatEndpoint, "m", "ftp://me:hunter2@h/?api_key=topsecret")
+    assert not [secret for secret in ("hunter2", "topsecret") if secret in words]
 
 
-def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_costs_no_answer_and_its_warning_tells_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: object, values: object) -> None:
         raise OSError(f"no space left for {KEY}")
 
     with chat_server(echo) as server:
         model = endpoint(server.url, api_key=KEY, cache=tmp_path)
         monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
-        with pytest.warns(UserWarning, match=r"no space left for \*\*\*"):
-            model.ask([request("a")])
+        with pytest.warns(UserWarning, match=r"1 answers were not cached \(no space left for \*\*\*\)"):
+            assert texts(model.ask([request("a")])) == ["a"]
 
 
 def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
@@ -102,22 +93,6 @@ def test_a_key_from_a_variable_is_read_again_where_the_pickle_comes_to(monkeypat
         monkeypatch.delenv("MY_KEY")
         refuses(ValueError, "was unpickled without", lambda: pickle.loads(pickled).ask([request("q")]))
         refuses(ValueError, "the variable MY_KEY is not set", endpoint, server.url, key_variable="MY_KEY")
-
-
-def _ask(pickled: bytes, queue: Any) -> None:
-    queue.put(texts(pickle.loads(pickled).ask([request("from elsewhere")])))
-
-
-def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-    context: Any = multiprocessing.get_context("spawn")
-    with chat_server(echo) as server:
-        queue = context.Queue()
-        process = context.Process(target=_ask, args=(pickle.dumps(endpoint(server.url, key_variable="MY_KEY")), queue))
-        process.start()
-        assert queue.get(timeout=60) == ["from elsewhere"]
-        process.join()
-        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
 def test_copies_keep_their_key_and_credentials_of_a_proxy_are_not_pickled() -> None:
@@ -165,17 +140,13 @@ def _echoes(secret: str) -> list[tuple[str, Play]]:
         ("finish_reason", choose(finish_reason=secret)),
         ("content", choose(message={**message, "content": f"key {secret}."})),
         ("content cut into pieces", choose(message={**message, "content": json.dumps([secret[:12], secret[12:]])})),
-        ("role", choose(message={**message, "role": secret})),
         ("refusal", choose(message={**message, "refusal": secret, "tool_calls": calls})),
         ("no content", choose(message={"role": secret, "tool_calls": calls})),
-        ("content of parts", choose(message={**message, "content": [{"type": secret, "text": secret}]})),
         ("logprobs", choose(logprobs=logprobs)),
         ("model", answer(model=secret)),
-        ("id", answer(id=secret, object=secret, system_fingerprint=secret)),
         ("usage", answer(usage={secret: 5, "prompt_tokens": secret})),
         ("names", raw(json.dumps({secret: {secret: secret}}).encode())),
         ("no JSON", raw(f"<html>{secret}".encode())),
-        ("cut short", raw(json.dumps({"choices": secret}).encode()[:-2])),
         ("headers", everywhere),
         *((f"status {status}", refused(status)) for status in (302, 400, 401, 429, 503)),
     ]

@@ -27,11 +27,11 @@ def asked(*numbers):
 
 def test_room_is_what_the_tightest_limit_leaves():
     spent = Usage(answered=7, prompt_tokens=80, completion_tokens=20, cost=0.5)
-    assert Budget().room(spent, 5) == 5
-    assert Budget(requests=10).room(spent, 5) == 3
-    assert Budget(requests=7).room(spent, 5) == 0
-    assert (Budget(tokens=101).room(spent, 5), Budget(tokens=100).room(spent, 5)) == (5, 0)
-    assert (Budget(cost=0.6).room(spent, 5), Budget(requests=10, cost=0.5).room(spent, 5)) == (5, 0)
+    for limits, room in (
+        ({}, 5), ({"requests": 10}, 3), ({"requests": 7}, 0), ({"tokens": 101}, 5), ({"tokens": 100}, 0),
+        ({"cost": 0.6}, 5), ({"requests": 10, "cost": 0.5}, 0),
+    ):  # fmt: skip
+        assert Budget(**limits).room(spent, 5) == room
     refuses(ValueError, "a budget's tokens must be at least 0", Budget, tokens=-1)
 
 
@@ -98,8 +98,6 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
     (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(512, 3900)})", True),
     (f"status 400 ({HOSTED.format(1000, 2000)})", True),
     (f"status 400 ({HOSTED.format(10, 4096)})", False),
-    ("status 503 (context length unknown)", False),
-    ("no answer within 60 s", False),
 )
 def test_a_prompt_that_does_not_fit_is_told_from_other_failures(reason, too_long):
     assert ChatFailure(f"m at http://h/v1: {reason}", 1).too_long is too_long
@@ -115,22 +113,15 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
 
 @cases(
     "text, words",
-    ("", "got 0"),
     ("[1, 2]", "got 0"),
     ('{"a": 1} {"a": 1}', "got 2"),
     ('{"a": 1', "no JSON"),
     ('{"a": 1, "a": 2}', "is repeated in one object"),
-    ('{"a": {"b": 1, "b": 2}}', "is repeated in one object"),
     ('{"a": ' * 100_000, "no JSON"),
     ('{"a": NaN}', "NaN is not a JSON number"),
-    ('{"a": ' + "9" * 5_000 + "}", "an integer of 5000 digits"),
-    ('{"a": 1e999}', "too large for a float"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
-    with pytest.raises(DataError) as caught:
-        only_object(text)
-    assert words in str(caught.value)
-    assert len(str(caught.value)) < 400
+    assert len(refuses(DataError, words, only_object, text)) < 400
 
 
 def test_the_caller_says_how_numbers_are_read() -> None:

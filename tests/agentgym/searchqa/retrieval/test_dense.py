@@ -1,3 +1,4 @@
+import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,35 +35,28 @@ def naive(passages: Sequence[Passage], query: str, k: int) -> list[tuple[float, 
 
 @pytest.mark.parametrize("count", [9, 40])
 def test_equal_scores_come_in_the_order_of_the_corpus_however_many_there_are(count: int) -> None:
+    def found(vectors: np.ndarray, k: int) -> list[tuple[str, float]]:
+        def encode(texts: Sequence[str]) -> np.ndarray:
+            return np.array([[1.0, 0.0]] * len(texts))
+
+        (hits,) = DenseRetriever(PASSAGES[:count], encode, vectors=normalised(vectors)).search(["any"], k)
+        assert isinstance(hits, tuple)
+        return [(hit.passage.id, hit.score) for hit in hits]
+
     # Cosines of 1 - x^2 / 2 for x from count * 1e-4 down to 1e-4: all are 1.0000, and the last is the largest.
     vectors = np.array([[1.0, (count - i) * 1e-4] for i in range(count)], np.float32)
+    assert found(vectors, 3) == [(passage.id, 1.0) for passage in PASSAGES[:3]]
     far = np.array([[0.0, 1.0]], np.float32)
-    dense = DenseRetriever(
-        PASSAGES[:count], lambda texts: np.array([[1.0, 0.0]] * len(texts)), vectors=normalised(vectors)
-    )
-    (found,) = dense.search(["any"], k=3)
-    assert isinstance(found, tuple)
-    assert [(hit.passage.id, hit.score) for hit in found] == [(passage.id, 1.0) for passage in PASSAGES[:3]]
-    apart = np.concatenate([vectors[:1], np.repeat(far, count - 1, 0)])
-    dense = DenseRetriever(
-        PASSAGES[:count], lambda texts: np.array([[1.0, 0.0]] * len(texts)), vectors=normalised(apart)
-    )
-    (found,) = dense.search(["any"], k=1)
-    assert isinstance(found, tuple)
-    assert [hit.passage.id for hit in found] == [PASSAGES[0].id]
+    assert found(np.concatenate([vectors[:1], np.repeat(far, count - 1, 0)]), 1) == [(PASSAGES[0].id, 1.0)]
 
 
 @pytest.mark.parametrize("known", ["none", "vectors", "index", "file"])
 def test_hits_are_the_largest_cosines(tmp_path: Path, known: str) -> None:
+    flat = normalised(counts([passage.contents for passage in PASSAGES]))
     index = faiss.IndexFlatIP(len(WORDS))
-    index.add(normalised(counts([passage.contents for passage in PASSAGES])))
+    index.add(flat)
     faiss.write_index(index, str(tmp_path / "flat.index"))
-    vectors = {
-        "none": None,
-        "vectors": normalised(counts([passage.contents for passage in PASSAGES])),
-        "index": index,
-        "file": tmp_path / "flat.index",
-    }[known]
+    vectors = {"none": None, "vectors": flat, "index": index, "file": tmp_path / "flat.index"}[known]
     dense = DenseRetriever(PASSAGES, counts, vectors=vectors)
     assert isinstance(dense, Retriever)
     queries = ["ka ka lo", "mi", "ka ka lo", "ro su"]
@@ -79,7 +73,7 @@ def test_hits_are_the_largest_cosines(tmp_path: Path, known: str) -> None:
     assert len(everything) == len(PASSAGES)
 
 
-def test_prefixes_are_those_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefixes_are_those_of_the_model_and_vectors_those_of_the_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def encode(texts: Sequence[str], device: str | None = None) -> np.ndarray:
@@ -87,22 +81,17 @@ def test_prefixes_are_those_of_the_model(monkeypatch: pytest.MonkeyPatch) -> Non
         return np.ones((len(texts), 2))
 
     monkeypatch.setattr("agentgym.searchqa.retrieval.dense.load_encoder", lambda model, device: encode)
-    passages = [Passage("a", "T\nx")]
-    for model, expected in (
-        ("intfloat/e5-base-v2", ["passage: T\nx", "query: q"]),
-        ("all-MiniLM-L6-v2", ["T\nx", "q"]),
+    for model, given, expected in (
+        ("intfloat/e5-base-v2", {}, ["passage: T\nx", "query: q"]),
+        ("all-MiniLM-L6-v2", {}, ["T\nx", "q"]),
+        ("intfloat/e5-base-v2", {"query_prefix": "Q ", "passage_prefix": ""}, ["T\nx", "Q q"]),
     ):
         seen.clear()
-        DenseRetriever(passages, model).search(["q"], 1)
+        DenseRetriever([Passage("a", "T\nx")], model, **given).search(["q"], 1)
         assert seen == expected
-    seen.clear()
-    DenseRetriever(passages, "intfloat/e5-base-v2", query_prefix="Q ", passage_prefix="").search(["q"], 1)
-    assert seen == ["T\nx", "Q q"]
-
-
-def test_vectors_that_are_not_of_the_passages_are_refused() -> None:
-    with pytest.raises(ValueError, match="39 vectors for 40 passages"):
-        DenseRetriever(PASSAGES, counts, vectors=np.ones((39, 8), np.float32))
+    refuses(TypeError, "from_folder", pickle.dumps, DenseRetriever(PASSAGES, counts))
+    wrong = np.ones((39, 8), np.float32)
+    refuses(ValueError, "39 vectors for 40 passages", DenseRetriever, PASSAGES, counts, vectors=wrong)
 
 
 def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
@@ -130,11 +119,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     refuses(DataError, "holds vectors of counts", encode_folder, folder, "another", encode=counts)
 
 
-@pytest.mark.parametrize(
-    "head",
-    ["[", "[" * 200_000, "[]", '{"model": 1}', '{"model": "m", "dimensions": 0}', '{"model": "m", "dimensions": "8"}',
-     '{"model": "m", "dimensions": [8]}', '{"model": "m", "dimensions": 1e400}', '{"model": "m"}'],
-)  # fmt: skip
+@pytest.mark.parametrize("head", ["[", "[]", '{"model": 1}', '{"model": "m", "dimensions": 0}', '{"model": "m"}'])
 def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> None:
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
     np.ones((40, 8), np.float32).tofile(folder / "dense.f32")

@@ -19,7 +19,7 @@ from agentgym.searchqa.official import read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, main, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, PassageWriter
 from agentgym.searchqa.retriever import Passage, Retriever
-from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows, write_corpus
+from tests.agentgym.searchqa.support import WORDS, ids, naive_scores, random_passages, rows, write_corpus
 from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
@@ -35,11 +35,6 @@ PASSAGES = (
 @pytest.fixture(scope="module")
 def retriever() -> LexicalRetriever:
     return LexicalRetriever(PASSAGES)
-
-
-def ids(found: object) -> list[str]:
-    assert isinstance(found, tuple)
-    return [hit.passage.id for hit in found]
 
 
 def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRetriever) -> None:
@@ -168,30 +163,7 @@ def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
             passages[position]
 
 
-@pytest.mark.parametrize("keep", [0, 1, 2])
-def test_writing_goes_on_after_any_number_of_passages(tmp_path: Path, keep: int) -> None:
-    first = PassageWriter(tmp_path)
-    for passage in WRITTEN:
-        first.append(passage)
-    first.close()
-    second = PassageWriter(tmp_path, keep)
-    second.append(Passage("new", "New"))
-    second.close()
-    assert tuple(PassageFile(tmp_path)) == (*WRITTEN[:keep], Passage("new", "New"))
-
-
-def test_files_that_do_not_belong_together_are_noticed(tmp_path: Path) -> None:
-    writer = PassageWriter(tmp_path)
-    writer.append(WRITTEN[0])
-    writer.close()
-    with open(tmp_path / "passages.jsonl", "ab") as stream:
-        stream.write(b"x")
-    refuses(ValueError, "is damaged", PassageFile, tmp_path)
-    (tmp_path / "passages.ends").write_bytes(b"\0" * 9)
-    refuses(ValueError, "is damaged: 9 bytes", PassageFile, tmp_path)
-
-
-@pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a"]', b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
+@pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
 def test_a_damaged_row_names_its_folder_and_position(tmp_path: Path, row: bytes) -> None:
     (tmp_path / "passages.jsonl").write_bytes(json.dumps(["a", "A"]).encode() + row)
     ends = (10, 10 + len(row))
@@ -225,31 +197,6 @@ def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(
     assert not list(tmp_path.rglob("*.building"))
 
 
-def test_a_finished_folder_is_not_built_again(corpus: Path, tmp_path: Path) -> None:
-    calls: list[tuple[int, float]] = []
-    for _ in range(2):
-        build_index(corpus, tmp_path / "index", progress=lambda *call: calls.append(call), stretch=20)
-    assert [done for done, _ in calls] == [20, 40, 50]
-    shares = [share for _, share in calls]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-
-
-def test_an_interrupted_build_goes_on_where_it_was(corpus: Path, tmp_path: Path, expected: list[object]) -> None:
-    def interrupt(done: int, share: float) -> None:
-        if done == 30:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_index(corpus, tmp_path / "index", progress=interrupt, stretch=10)
-    assert not (tmp_path / "index").exists()
-    refuses(DataError, "cannot be read", open_index, tmp_path / "index")
-    counts: list[int] = []
-    build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(done), stretch=10)
-    assert counts == [40, 50, 50]
-    assert open_index(tmp_path / "index").search(QUERIES, 7) == expected
-
-
 def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(
     corpus: Path, tmp_path: Path, expected: list[object]
 ) -> None:
@@ -266,12 +213,17 @@ official.PassageReader._passage = killed
 index_folder.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, stretch=10)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    refuses(DataError, "cannot be read", open_index, tmp_path / "index")
     # As a crash could leave it: passages on disk that the index has not.
     with open(tmp_path / "index.building" / "passages.jsonl", "ab") as stream:
         stream.write(b'["half a ')
-    counts: list[int] = []
-    build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(done), stretch=10)
-    assert counts == [40, 50, 50]
+    calls: list[tuple[int, float]] = []
+    for _ in range(2):  # a finished folder is not built again
+        build_index(corpus, tmp_path / "index", progress=lambda *call: calls.append(call), stretch=10)
+    assert [done for done, _ in calls] == [40, 50, 50]
+    shares = [share for _, share in calls]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
     retriever = open_index(tmp_path / "index")
     assert tuple(retriever.passages) == FIFTY
     assert retriever.search(QUERIES, 7) == expected
@@ -288,6 +240,9 @@ def test_a_bad_row_ends_a_build_and_a_changed_corpus_begins_a_new_one(tmp_path: 
     assert counts == [10, 20, 30, 30]
     path.write_text("\n", encoding="utf-8")
     refuses(DataError, "holds no passages", build_index, path, tmp_path / "other")
+    write_corpus(path, [*FIFTY[:9], Passage("p4", "again")])
+    refuses(DataError, "lines 5 and 10 have the same id 'p4'", build_index, path, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_belongs_to_one_state_of_a_corpus(corpus: Path, tmp_path: Path) -> None:
@@ -315,8 +270,11 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
         (folder / "index.json").write_text(changed if isinstance(changed, str) else json.dumps(changed))
         refuses(DataError, words, open_index, folder)
     (folder / "index.json").write_text(json.dumps(head))
-    (folder / "passages.ends").write_bytes(b"12345")
+    with open(folder / "passages.jsonl", "ab") as stream:
+        stream.write(b"x")
     refuses(DataError, "is damaged", open_index, folder)
+    (folder / "passages.ends").write_bytes(b"12345")
+    refuses(DataError, "is damaged: 5 bytes", open_index, folder)
     (folder / "passages.ends").unlink()
     refuses(DataError, "is damaged", open_index, folder)
 
@@ -353,29 +311,13 @@ def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Pat
         begun.set()
         assert go_on.wait(60)
 
-    def second() -> None:
-        build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(-done), stretch=25)
-
-    threads = [
-        threading.Thread(
-            target=build_index, args=(corpus, tmp_path / "index"), kwargs={"progress": slowly, "stretch": 25}
-        ),
-        threading.Thread(target=second),
-    ]
-    threads[0].start()
-    assert begun.wait(60)
-    threads[1].start()
-    go_on.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(build_index, corpus, tmp_path / "index", progress=slowly, stretch=25)
+        assert begun.wait(60)
+        second = pool.submit(build_index, corpus, tmp_path / "index", progress=lambda done, _: counts.append(-done))
+        go_on.set()
+    assert first.result() == second.result() == tmp_path / "index"
     assert counts == [25, 50, 50]
-
-
-def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
-    twice = [*FIFTY[:9], Passage("p4", "again")]
-    with pytest.raises(DataError, match="lines 5 and 10 have the same id 'p4'"):
-        build_index(write_corpus(tmp_path / "c.jsonl", twice), tmp_path / "index")
-    assert not (tmp_path / "index").exists()
 
 
 def test_whoever_may_read_a_folder_may_search_it(corpus: Path, tmp_path: Path, expected: list[object]) -> None:

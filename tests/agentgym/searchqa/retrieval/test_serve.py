@@ -17,12 +17,14 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
-from tests.agentgym.searchqa.support import ROOT, WORDS, random_passages, searching, write_corpus
+from tests.agentgym.searchqa.support import ROOT, WORDS, Gives, random_passages, searching, write_corpus
 from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
 PASSAGES = random_passages(40, seed=2)
+BODY = '{"query": "ka"}'
+LENGTH = f"Content-Length: {len(BODY)}\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,16 @@ def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/re
     status, content = response.status, json.loads(response.read())
     connection.close()
     return status, content
+
+
+def connect(port: Any) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+def raw_status(server: RetrievalServer, head: str) -> int:
+    with connect(server.server_address[1]) as raw:
+        raw.sendall(head.encode())
+        return int(raw.recv(100).split()[1])
 
 
 @pytest.mark.parametrize("wire", ["searchr1", "verl_agent"])
@@ -68,19 +80,14 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 
 @cases(
     "body, words",
-    (b"", "not JSON: Expecting value"),
-    (b"{", "Expecting"),
-    (b"\xff", "not UTF-8"),
-    (b"[" * 100_000, "nested too deeply"),
+    (b"{", "not JSON: Expecting"),
     (b'["ka"]', "expected an object with 'queries'"),
-    ({}, "expected an object with 'queries'"),
     ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
     ({"queries": "ka"}, "'queries' must be a list of strings"),
     ({"queries": [1]}, "'queries' must be a list of strings"),
     ({"query": ["ka"]}, "'query' a string"),
     ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
     ({"query": "ka", "topk": 1001}, "got 1001"),
-    ({"query": "ka", "topk": "3"}, "got '3'"),
     ({"query": "ka", "topk": True}, "got True"),
     ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
 )
@@ -107,21 +114,15 @@ def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> N
         connection.close()
         assert post(server, {"query": "ka"}, "/other")[0] == 404
         for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
-            with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
-                raw.sendall(f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
-                assert raw.recv(100).startswith(f"HTTP/1.1 {status}".encode())
-    with searching(lexical) as server:
+            assert raw_status(server, f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n") == status
         assert post(server, {"queries": ["ka"] * 1024})[0] == 200
         status, content = post(server, {"queries": ["ka"] * 1025})
         assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
-        head = "POST /retrieve HTTP/1.1\r\nContent-Length: 16000001\r\n\r\n"
-        assert raw_status(server, head) == 413
         assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
-    with searching(lexical) as server:
         assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetriever) -> None:
+def test_connections_are_kept_and_many_are_answered(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for _ in range(3):
@@ -132,37 +133,33 @@ def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetrie
         connection.getresponse().read()
         assert connection.sock is used
         connection.close()
-    with (
-        searching(lexical, patience=0.2, seconds=0.2) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
-    ):
-        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
-        assert silent.recv(10) == b""
     with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
     assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
 
 
 class Failing:
-    """Fails for the query "fail", raises for "raise"."""
+    """Fails for the query "fail", raises for "raise"; either shows credentials."""
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
         if "raise" in queries:
-            raise RuntimeError("out of order")
+            raise RuntimeError("http://me:pw12@host/?api_key=k7k7")
         found = (Hit(Passage("1", "T\nx"), 1.0),)
-        return [SearchFailure("index is away") if query == "fail" else found for query in queries]
+        failure = SearchFailure("http://me:pw12@host/?api_key=k7k7 is away")
+        return [failure if query == "fail" else found for query in queries]
 
 
 def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = "http://***@host/?api_key=***"
     with searching(Failing()) as server:
-        assert post(server, {"query": "fail"}) == (503, {"error": "index is away"})
-        assert post(server, {"queries": ["a", "fail"]}) == (503, {"error": "index is away"})
-        assert post(server, {"query": "raise"}) == (500, {"error": "search failed: out of order"})
-        assert "RuntimeError('out of order')" in capsys.readouterr().err
+        assert post(server, {"query": "fail"}) == (503, {"error": f"{shown} is away"})
+        assert post(server, {"queries": ["a", "fail"]}) == (503, {"error": f"{shown} is away"})
+        assert post(server, {"query": "raise"}) == (500, {"error": f"search failed: {shown}"})
+        assert f"RuntimeError('{shown}')" in capsys.readouterr().err
         found = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0).search(["a", "fail", "raise"], 3)
         assert [isinstance(each, SearchFailure) for each in found] == [False, True, True]
         batch = HttpRetriever(server.url, retries=0).search(["a", "fail"], 3)
-        assert all(isinstance(each, SearchFailure) and "index is away" in each.reason for each in batch)
+        assert all(isinstance(each, SearchFailure) and "is away" in each.reason for each in batch)
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: LexicalRetriever) -> None:
@@ -188,72 +185,40 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         main(["--corpus", corpus, "--top-k", "0"])
 
 
-def raw_status(server: RetrievalServer, head: str) -> int:
-    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
-        raw.sendall(head.encode())
-        return int(raw.recv(100).split()[1])
-
-
 @cases(
-    "host, status",
-    ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
-    ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
-    ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
+    "named, status",
+    ("Host: localhost:{port}", 200), ("Host: node7:{port}", 200), ("Host: evil.example:{port}", 403),
+    ("Host: localhost\r\nHost: evil.example", 403), ("Host: 127.0.0.1:{port}\r\nOrigin: http://node7", 200),
+    ("Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}", 200), ("Host: 127.0.0.1\r\nOrigin: null", 403),
+    ("Host: 127.0.0.1:{port}\r\nOrigin: http://evil.example", 403),
 )  # fmt: skip
-def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
-    with searching(lexical, names=["Node7"]) as server:
-        named = host.format(port=server.server_address[1])
-        assert raw_status(server, f"GET /health HTTP/1.1\r\nHost: {named}\r\n\r\n") == status
-        body = '{"query": "ka"}'
-        head = f"POST /retrieve HTTP/1.1\r\nHost: {named}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        assert raw_status(server, head) == status
-        both = f"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: {named}\r\n\r\n"
-        assert raw_status(server, both) == status
-    with searching(lexical, names=["*"]) as server:
-        assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
-
-
-@cases(
-    "origin, status",
-    ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
-    ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
-)  # fmt: skip
-def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
-    with searching(lexical, names=["Node7"]) as server:
-        port, body = server.server_address[1], '{"query": "ka"}'
-        head = f"Host: 127.0.0.1:{port}\r\nOrigin: {origin.format(port=port)}\r\n"
-        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n") == status
-        assert raw_status(server, f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}") == status
-    with searching(lexical, names=["*"]) as server:
-        assert raw_status(server, f"GET /health HTTP/1.1\r\nOrigin: {origin}\r\n\r\n") == 200
-
-
-BODY = '{"query": "ka"}'
-LENGTH = f"Content-Length: {len(BODY)}\r\n"
+def test_a_request_for_another_host_or_of_its_page_is_refused(
+    lexical: LexicalRetriever, named: str, status: int
+) -> None:
+    """Which hosts are known is tested in tests/agentgym/outside/test_http.py."""
+    for names, expected in (["Node7"], status), (["*"], 200):
+        with searching(lexical, names=names) as server:
+            head = named.format(port=server.server_address[1])
+            assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n\r\n") == expected
+            assert raw_status(server, f"POST /retrieve HTTP/1.1\r\n{head}\r\n{LENGTH}\r\n{BODY}") == expected
 
 
 @cases(
     "request_line, head, status",
     ("POST /retrieve", LENGTH, 200),
     ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
-    ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
     ("POST /retrieve", LENGTH * 2, 400),
     ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
     ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
     ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
     ("GET /health", LENGTH, 400),
     ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
-    ("GET /health", "Content-Length: -0\r\n", 400),
-    ("GET /nothing", LENGTH, 400),
     ("PUT /retrieve", LENGTH, 400),
 )
 def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
     lexical: LexicalRetriever, request_line: str, head: str, status: int
 ) -> None:
-    with (
-        searching(lexical) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw,
-    ):
+    with searching(lexical) as server, connect(server.server_address[1]) as raw:
         another = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         raw.sendall(f"{request_line} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{BODY}{another}".encode())
         answers = b""
@@ -268,10 +233,7 @@ def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_ta
     "start", ["", "POST /retrieve HTTP/1.1\r\nX-Slow: ", "POST /retrieve HTTP/1.1\r\nContent-Length: 9999\r\n\r\n"]
 )
 def test_a_request_that_comes_drop_by_drop_is_given_up(lexical: LexicalRetriever, start: str) -> None:
-    with (
-        searching(lexical, patience=0.3, seconds=0.3) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw,
-    ):
+    with searching(lexical, patience=0.3, seconds=0.3) as server, connect(server.server_address[1]) as raw:
         raw.sendall(start.encode())
         raw.settimeout(0.02)
         for _ in range(1000):  # twenty seconds, sixty times what the server grants
@@ -310,20 +272,8 @@ def test_a_search_that_takes_too_long_is_an_error_status() -> None:
     "found", [[7], [("x",)], None, [(Hit(Passage("1", "x"), float("nan")),)], [(Hit(Passage("1", 2), 1.0),)]]
 )  # type: ignore[arg-type]
 def test_what_a_retriever_should_not_answer_is_an_error_status(found: Any) -> None:
-    with searching(type("Odd", (), {"search": lambda self, queries, k: found})()) as server:
+    with searching(Gives(found)) as server:
         assert post(server, {"query": "ka", "return_scores": True})[0] == 500
-
-
-def test_errors_show_no_credentials(capsys: pytest.CaptureFixture[str]) -> None:
-    class Behind:
-        def search(self, queries: Sequence[str], k: int) -> list[Found]:
-            if queries[0] == "raise":
-                raise RuntimeError("http://me:pw12@host/?api_key=k7k7")
-            return [SearchFailure("http://me:pw12@host/?api_key=k7k7 is away")]
-
-    with searching(Behind()) as server:
-        texts = [str(post(server, {"query": query})) for query in ("raise", "x")] + [capsys.readouterr().err]
-    assert not [text for text in texts if "pw12" in text or "k7k7" in text]
 
 
 SLOW_COMMAND = """
@@ -341,10 +291,7 @@ def test_the_command_ends_soon_though_a_search_goes_on_for_an_hour() -> None:
     with subprocess.Popen([sys.executable, "-c", SLOW_COMMAND], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
         body = b'POST /retrieve HTTP/1.1\r\nContent-Length: 14\r\n\r\n{"query": "x"}'
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=60) as busy,
-            socket.create_connection(("127.0.0.1", port), timeout=60),
-        ):
+        with connect(port) as busy, connect(port):
             busy.sendall(body)
             assert process.stdout.readline() == "searching\n"
             process.send_signal(signal.SIGTERM)

@@ -2,7 +2,6 @@
 
 import pickle
 
-import gymnasium as gym
 import pytest
 
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
@@ -20,8 +19,9 @@ from agentgym.searchqa.retrieval.simulated import (
 )
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
-from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, ULM, ZELL, Gives, Titles, ids
 from tests.cases import cases
+from tests.playing import Scripted, of
 from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
@@ -33,10 +33,6 @@ def rule() -> RuleSimulator:
     return RuleSimulator(Questions(QUESTIONS, "four"), Titles())
 
 
-def ids(found):
-    return [hit.passage.id for hit in found]
-
-
 def test_noise_rises_as_published():
     # p = 0.25 + (4^(i/m) - 1) / 3 * 0.25: 4^0.5 = 2, so a third of the way after half of the iterations.
     given = [NoiseCurriculum()(i, 4)["noise"] for i in range(5)]
@@ -46,11 +42,8 @@ def test_noise_rises_as_published():
     assert NoiseCurriculum()(9, 4) == {"noise": 0.5}
     assert NoiseCurriculum(0.0, 0.8, base=1.0)(1, 4)["noise"] == pytest.approx(0.2)
     assert NoiseCurriculum(0.5, 0.1)(0, 0)["noise"] == 0.1
-
-
-@pytest.mark.parametrize(("given", "words"), [({"start": 1.1}, "start must be a prob"), ({"base": 0}, "base must be")])
-def test_a_curriculum_out_of_range_is_refused(given, words):
-    refuses(ValueError, words, NoiseCurriculum, **given)
+    refuses(ValueError, "start must be a prob", NoiseCurriculum, start=1.1)
+    refuses(ValueError, "base must be", NoiseCurriculum, base=0)
 
 
 def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
@@ -72,35 +65,24 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
     [found] = rule().simulate([SimulatedSearch("sea", LOOSE, False, 1)], 3)
     assert isinstance(found, SearchFailure)
     assert "'loose'" in found.reason
-    with pytest.raises(ValueError, match="none are known: give questions with supporting passages"):
-        RuleSimulator(Questions([LOOSE], "one"), Titles())
-    made = pickle.loads(pickle.dumps(RuleSimulator(Questions(QUESTIONS, "four"), Titles(PASSAGES))))
-    [found] = made.simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
+    words = "none are known: give questions with supporting passages"
+    refuses(ValueError, words, RuleSimulator, Questions([LOOSE], "one"), Titles())
+    [found] = pickle.loads(pickle.dumps(rule())).simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
     assert found[0].passage == ULM
-
-
-class Answering:
-    def __init__(self, answer):
-        self.answer = answer
-
-    def simulate(self, searches, k):
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
 
 
 def test_bad_answers_of_a_simulator_are_failed_searches():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
-    assert [each.reason for each in simulate_all(Answering(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
+    assert [each.reason for each in simulate_all(Gives(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
-    assert simulate_all(Answering([(hit, hit), "text"]), asked, 1) == [
+    assert simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [
         (hit,),
-        SearchFailure("the simulator Answering answered str that holds no hits"),
+        SearchFailure("the simulator Gives answered str that holds no hits"),
     ]
-    [shown, _] = simulate_all(Answering(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
+    [shown, _] = simulate_all(Gives(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
-    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Answering([()]), asked, 1)
+    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Gives([()]), asked, 1)
 
 
 def env_of(**kwargs):
@@ -166,18 +148,11 @@ def test_the_vector_form_asks_once_and_gives_the_same():
 
 
 def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
-    class Same:
-        def act(self, observations, infos, rng):
-            from agentgym.trajectory import Reply
-
-            return [Reply("<search>Ada Bell</search>")] * len(observations)
-
-    envs = gym.make_vec(
-        "AgentRL/SearchQA-v0", 4, questions=QUESTIONS, retriever=Titles(), simulator="rule", autoreset_mode="Disabled"
-    )
+    envs = of(SearchQAEnv, 4, questions=QUESTIONS, retriever=Titles(), simulator="rule")
+    same, tasks = Scripted("<search>Ada Bell</search>"), [{"task_id": "country", "noise": 0.5}]
 
     def play(luck):
-        table = collect(envs, Same(), tasks=[{"task_id": "country", "noise": 0.5}], group_size=4, seed=1, luck=luck)
+        table = collect(envs, same, tasks=tasks, group_size=4, seed=1, luck=luck)
         return [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
 
     own, shared = play("episode"), play("group")
@@ -190,10 +165,8 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     "made, options, words",
     ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
     ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
-    ({}, {"noise": "much"}, "option 'noise' must be a probability"),
     ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
     ({"simulator": 3}, {}, "got 3; known: rule"),
-    ({"max_turns": -1}, {}, "max_turns must be an integer of at least 0, got -1"),
     ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
 )
 def test_wrong_arguments_are_explained(made, options, words):
@@ -201,15 +174,13 @@ def test_wrong_arguments_are_explained(made, options, words):
 
 
 def test_a_rule_made_of_other_questions_is_refused():
-    with pytest.raises(
-        ValueError, match=r"made of the questions of four, .* of the encyclopaedia: pass simulator='rule'"
-    ):
-        SearchQAEnv(simulator=rule())
+    words = r"made of the questions of four, .* of the encyclopaedia: pass simulator='rule'"
+    refuses(ValueError, words, SearchQAEnv, simulator=rule())
     assert env_of(simulator=rule()).simulator is not None
     assert env_of(simulator=RuleSimulator(Questions(QUESTIONS, "elsewhere"), Titles())).simulator is not None
     assert env_of(questions=(COUNTRY,), simulator=rule()).simulator is not None  # made of more
-    with pytest.raises(ValueError, match="simulator='rule'"):
-        SearchQAEnv(world_seed=3, simulator=SearchQAEnv(simulator="rule").simulator)
+    theirs = SearchQAEnv(simulator="rule").simulator
+    refuses(ValueError, "simulator='rule'", SearchQAEnv, world_seed=3, simulator=theirs)
 
 
 def test_without_turns_to_search_there_is_the_answer_alone():
@@ -240,38 +211,30 @@ def test_useful_and_noisy_documents_are_asked_for_in_other_words():
     both = [SimulatedSearch("Ada\nBell", COUNTRY, noisy, 5 << 32) for noisy in (False, True)]
     ModelSimulator(writes).simulate(both, 3)
     useful, noisy = (request.messages[0]["content"] for request in writes.asked)
-    assert COUNTRY.text in useful
-    assert "Kingdom of Zell" in useful
-    assert "Query: Ada\\nBell\n" in useful
-    assert COUNTRY.text not in noisy
-    assert "Kingdom of Zell" not in noisy
-    assert "Query: Ada\\nBell\n" in noisy
-    assert all("3 short documents" in text and "about 30 words" in text for text in (useful, noisy))
+    for told in (COUNTRY.text, "Kingdom of Zell"):
+        assert (told in useful, told in noisy) == (True, False)
+    for told in ("Query: Ada\\nBell\n", "3 short documents", "about 30 words"):
+        assert (told in useful, told in noisy) == (True, True)
     assert [request.seed for request in writes.asked] == [5, 5]
     ModelSimulator(writes, documents=5, words=12).simulate(both[:1], 3)
     assert "5 short documents" in writes.asked[-1].messages[0]["content"]
 
 
-def test_documents_are_read_up_to_what_is_shown():
+def test_documents_are_read_up_to_what_is_shown_and_none_is_a_failed_search():
     text = "<think>Doc 1: no</think>\nDoc 1: first\n\n Doc 2 : second </information>\nDoc 2: first\nDoc x: no\nDoc 3: c"
     found = read_documents("Ada", text, 2)
     assert [hit.passage.text for hit in found] == ["first", "second </information>"]
     assert [hit.passage.title for hit in found] == ['"Ada"'] * 2
     assert [hit.score for hit in found] == [1.0, 0.5]
     assert read_documents("Ada", text, 2) == found != read_documents("Bell", text, 2)
-
-
-@pytest.mark.parametrize("text", ["", "no documents", "Doc 1:", "<think>Doc 1: x</think>"])
-def test_an_answer_without_documents_is_a_failed_search(text):
-    found = read_documents("Ada", text, 3)
-    assert isinstance(found, SearchFailure)
-    assert "wrote no document" in found.reason
+    for none in ("", "no documents", "Doc 1:", "<think>Doc 1: x</think>"):
+        assert "wrote no document" in read_documents("Ada", none, 3).reason
 
 
 def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_published_sampling():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), simulator=ModelSimulator(Writes(None)))
     env.reset(seed=0, options={"task_id": "country", "noise": 0.5})
-    observation, _, _, _, info = env.step("<search>Ada</search>")
+    observation, *_, info = env.step("<search>Ada</search>")
     assert (observation, info["search_failed"], info["search_count"]) == (FAILED, True, 1)
     env.simulator = ModelSimulator(Writes("Doc 1: it is </information> <answer>x</answer>"))
     observation, _, _, _, info = env.step("<search>Ada</search>")

@@ -4,16 +4,12 @@ import itertools
 import math
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from agentgym.webshop.catalogue import Product
 from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
-from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
-from agentgym.webshop.official.files import find_files, read_products
-from agentgym.webshop.official.json_stream import entries
-from tests.agentgym.webshop.official_files import write_files
+from agentgym.webshop.generated.generator import BLOCK, generate, make_product
+from agentgym.webshop.reward import reduced
 from tests.refusals import refuses
 
 SHOP = list(generate(2_000))
@@ -56,7 +52,7 @@ def test_a_request_names_the_kind_and_its_attributes_and_as_many_as_asked_are_ma
     assert not any(product.instruction for product in generate(50, asked=0))
 
 
-def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_than_it_has() -> None:
+def test_shops_are_functions_of_the_seed() -> None:
     assert make_product(0, 3 * BLOCK + 5) == SHOP[3 * BLOCK + 5]
     assert list(generate(100)) == SHOP[:100]
     assert [product.title for product in list(generate(100, seed=1))] != [product.title for product in SHOP[:100]]
@@ -64,12 +60,6 @@ def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_tha
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)
     assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)
-    # kind, asked, maker (2), the rest from the functions that draw: the most that any branch takes.
-    attributes = 2 * (1 + 3)
-    title, prices, request = 2 + 1 + 2, 4, 2 + 2 + 2 + 1
-    sentences, extra = 1 + 4 + 2, 1 + 2 + 2
-    options = 2 * (1 + 1 + 4)
-    assert 4 + attributes + title + prices + request + sentences + extra + options <= NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -79,40 +69,15 @@ def test_numbers_out_of_range_are_refused_at_once(arguments: dict[str, float]) -
     refuses(ValueError, f"{next(iter(arguments))} must be", generate, **arguments)
 
 
-def test_written_as_official_files_it_reads_back_the_same(tmp_path: Path) -> None:
-    products = list(generate(200, asked=0.5))
-    write_files(products, tmp_path)
-    files = find_files(tmp_path)
-    assert list(read_products(files.items, dict(entries(files.requests)).get)) == products
-
-
-def naive_colour(value: str) -> str:
-    """What the reward takes a chosen value for, as in section 9 of the behavioural description."""
-    words = (
-        "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel "
-        "camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry "
-        "cream crystal dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey "
-        "heather indigo ivory ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight "
-        "mint mocha multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow "
-        "red rose royal rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal "
-        "tiger turquoise violet walnut wheat white wine yellow"
-    )
-    return next((word for word in words.split() if word in value), value)
-
-
 def test_options_differ_keep_their_order_and_hold_no_colour_inside_a_word() -> None:
     for key, values in VALUES.items():
         for value in values:
-            assert set(naive_colour(value).split()) <= set(value.split()), (key, value)
+            assert set(reduced(value).split()) <= set(value.split()), (key, value)
     for product in SHOP:
         for name, values in product.options:
-            known = next(all_values for group, all_values in kind_of(product) if group == name)
+            (known,) = (dict(kind.groups)[name] for kind in KINDS if kind.name == product.query)
             assert 2 <= len(values) == len(set(values))
             assert list(values) == [value for value in known if value in values]
         listed = list(itertools.chain.from_iterable(values for _, values in product.options))
         assert len(set(listed)) == len(listed), "a value of two groups could be clicked for one of them only"
     assert sum(math.prod(len(values) for _, values in product.options) for product in SHOP) > 6_000
-
-
-def kind_of(product: Product) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return next(kind.groups for kind in KINDS if kind.name == product.query)
