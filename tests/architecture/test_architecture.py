@@ -194,7 +194,7 @@ CROSS_CUTTING = {
     "contract", "traces", "hostile", "secrets", "leaks", "linear", "damage", "adversarial_text", "hostile_retrievers",
     "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_properties",
     "scale", "policy_invariance", "round_trip", "resume",
-    "token_credit", "study_pages_browser", "hostile_texts", "porter",
+    "token_credit", "study_pages_browser", "porter",
     "two_processes", "pretrained", "fake_device",
 }  # fmt: skip
 
