@@ -12,31 +12,24 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from agentgym.trajectory import Bools
+from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
 from benchmarks.options import REFERENCE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Table
-from benchmarks.statistics import (
-    Interval,
-    bits,
-    holm,
-    paired_t,
-    percent,
-    points,
-    seed_band,
-    seeds_needed,
-    success_interval,
-)
+from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
 from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
 
 MEASURES = ("end", "area")
+MODES = (SAMPLED, GREEDY)
 #: Seeds after which a study that goes on until it is settled is looked at.
 LOOKS = (4, 8, 16, 32, 64)
 LEVEL = 0.05
@@ -57,6 +50,10 @@ CAPTION = (
     "the smaller p. "
     f"Verdict: settled where p < {LEVEL / len(LOOKS):g} in either measure ({LEVEL:g} shared by {len(LOOKS)} looks, "
     f"after {', '.join(map(str, LOOKS))} seeds), indicated where p < {LEVEL:g}, else open."
+)
+BY_TASK = (
+    "Sampled play. Differences in percentage points with 95 % intervals of a paired t test over seeds, for "
+    "exploration: nothing is adjusted. Clones: their share of successes on a task over seeds, sampled and greedy."
 )
 
 
@@ -221,27 +218,75 @@ def most_faults(study: Trainings) -> int:
     return int(study.config.learning.setup.options.get("faults", [0])[-1])
 
 
-def by_faults(study: Trainings) -> str:
-    """Return the table of a study of `most_faults`: success of sampled play against the number of a task's faults.
+def kinds_of_tasks(study: Trainings) -> dict[str, dict[str, Bools]]:
+    """Return tasks of the test split, and those of the splits beside it behind them, by a property and its values.
 
-    The tasks are those of the test split and of the splits beside it.
+    Properties: the number of faults, the kind of task or the length of the shortest solution, whichever there is; and
+    how often the clones succeed. A property with one value is left out.
     """
     learning = study.config.learning
-    envs: Any = bare_envs(learning, learning.eval_tasks)
-    splits = [learning.setup.test, *learning.setup.beside]
-    faults = [envs.reset(options=held_out_tasks(learning, split))[1]["faults"] for split in splits]
-    every = np.concatenate(faults)
-    numbers = np.unique(every).tolist()
-    lines = []
-    for method, records in {CLONE: study.clones, **study.finals}.items():
-        won = [record.test[SAMPLED] + "".join(record.beside[split][SAMPLED] for split in splits[1:])
-               for record in records]  # fmt: skip
-        chosen = [["".join(np.array(list(each))[every == number]) for each in won] for number in numbers]
-        lines.append([method, *(percent(success_interval(each)) for each in chosen)])
-    heads = ["method", *(f"{number} ({(every == number).sum()} tasks)" for number in numbers)]
-    clone = f"{learning.model}, {len(study.of(REFERENCE, FINAL))} seeds"
-    title = f"**Trained on up to {most_faults(study)} faults** ({clone}), success in percent by the number of faults:"
-    return f"{filled(title)}\n\n{markdown_table(heads, lines)}"
+    row, envs = settings_of(learning.env), cast(Any, bare_envs(learning, learning.eval_tasks))
+    inside, name, values = envs.unwrapped.envs, "faults" if most_faults(study) else row.setup.kinds, list[Any]()
+    splits = learning.setup.test, *learning.setup.beside
+    tasks = [task for split in splits for task in held_out_tasks(learning, split)]
+    for part in (tasks[low : low + envs.num_envs] for low in range(0, len(tasks), envs.num_envs)):
+        _, infos = envs.reset(options=part + part[:1] * (envs.num_envs - len(part)))
+        shown = infos[name] if name else [env.distance() for env in inside if hasattr(env, "distance")]
+        values += list(shown)[: len(part)]
+    every, found = np.array(values), dict[str, dict[str, Bools]]()
+    if name and len(every):
+        title = "number of faults" if most_faults(study) else "kind of task"
+        found[title] = {row.kind_names.get(str(each), str(each)): every == each for each in np.unique(every)}
+    elif len(every):
+        ends = np.unique(np.quantile(every, (0.25, 0.5, 0.75, 1.0), method="lower"))
+        cuts = list(zip([int(every.min()), *(ends[:-1].astype(int) + 1)], ends.astype(int), strict=True))
+        found["fewest steps to success"] = {
+            f"{low} to {high}" if low < high else f"{low}": (every >= low) & (every <= high) for low, high in cuts
+        }  # fmt: skip
+    if not most_faults(study):
+        share = np.mean([bits([_won(each, mode) for each in _clones(study)]).mean(0) for mode in MODES], axis=0)
+        found["the clones' success"] = {
+            "never": share == 0, "up to half": (share > 0) & (share <= 0.5), "more than half": share > 0.5,
+        }  # fmt: skip
+    return {name: masks for name, masks in found.items() if sum(mask.any() for mask in masks.values()) > 1}
+
+
+def _clones(study: Trainings) -> list[Record]:
+    """The clones that final runs began with."""
+    begun = {record.seed for records in study.finals.values() for record in records}
+    return [record for record in study.clones if record.seed in begun]
+
+
+def _won(record: Record, mode: str = SAMPLED) -> str:
+    return record.test[mode] + "".join(played[mode] for played in record.beside.values())
+
+
+def by_task(study: Trainings) -> list[Table]:
+    """Return a table for each of `kinds_of_tasks`: success at the end by a property of the tasks, in sampled play.
+
+    Methods have as many seeds as the reference, and their difference to it in brackets.
+    """
+    reference, clones = study.finals.get(REFERENCE, []), _clones(study)
+    methods = {name: runs for name, runs in study.finals.items() if len(runs) == len(reference)}
+    about = f"{study.config.name}, {len(reference)} seeds"
+
+    def cell(runs: Sequence[Record], mask: Bools) -> str:
+        def won(record: Record) -> float:
+            return float(bits([_won(record)])[0, mask].mean())
+
+        text = f"{100 * np.mean(list(map(won, runs))):.1f}"
+        against = runs is not reference and runs is not clones and len(reference) > 1
+        return f"{text} ({points(paired_t(paired(runs, reference, won))[0])})" if against else text
+
+    return [
+        Table(
+            f"{about}: success at the end by {name}",
+            ["method", *(f"{label} ({mask.sum()} tasks)" for label, mask in masks.items())],
+            [[method, *(cell(runs, mask) for mask in masks.values())]
+             for method, runs in {CLONE: clones, **methods}.items()],
+        )
+        for name, masks in kinds_of_tasks(study).items()
+    ]  # fmt: skip
 
 
 def horizon(studies: Sequence[Trainings]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baselines.environments.settings import SMOLLM2, TINY
-from baselines.runs.stack import CLONE, GREEDY, SAMPLED
+from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.options import REFERENCE
@@ -22,7 +22,9 @@ from benchmarks.training import evidence, informed
 from benchmarks.training.records import SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
-MODES = (SAMPLED, GREEDY)
+MODES = evidence.MODES
+#: Studies whose tasks are told apart, to see where step credit matters there.
+_BY_TASK = ("sokoban", "alfworld")
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
@@ -162,25 +164,27 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
         # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
         text = section(study, f"../images/{picture}", whole=study in informed[:1])
         parts[study.config.name] = text, pictures
-    if faults := [study for study in known if evidence.most_faults(study)]:
-        parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
+    faults = [study for study in known if evidence.most_faults(study) and not study.config.factors]
+    for name, chosen in (("faults", faults), ("by-task", [each for each in known if each.config.name in _BY_TASK])):
+        if chosen and _pages_of(pages, name):
+            tables = [table for study in chosen for table in evidence.by_task(study)]
+            parts[name] = evidence.titled(tables, evidence.BY_TASK), {}
     for model, name in ((TINY, "horizon"), (SMOLLM2, f"horizon-{SMOLLM2}")):
         lengths = [study for study in known if evidence.length_of(study, model)]
         if len(lengths) > 1:
             parts[name] = evidence.horizon(lengths), {f"{name}.png": evidence.draw_horizon(lengths)}
     for name, (text, pictures) in parts.items():
-        written += put(text, name, _page_of(pages, name), pages.parent / "images", pictures)
+        if not (places := _pages_of(pages, name)):
+            raise ResultsError(
+                f"{pages} has no page for {name}: begin head-to-head-{name}.md with a title, <!-- {name} --> and "
+                f"<!-- end of {name} -->"
+            )
+        written += put(text, name, places[0], pages.parent / "images", pictures)
     return written
 
 
-def _page_of(pages: Path, name: str) -> Path:
-    for place in sorted(pages.glob("*.md")):
-        if f"<!-- {name} -->" in place.read_text(encoding="utf-8"):
-            return place
-    raise ResultsError(
-        f"{pages} has no page for {name}: begin head-to-head-{name}.md with a title, <!-- {name} --> and "
-        f"<!-- end of {name} -->"
-    )
+def _pages_of(pages: Path, name: str) -> list[Path]:
+    return [place for place in sorted(pages.glob("*.md")) if f"<!-- {name} -->" in place.read_text(encoding="utf-8")]
 
 
 def _joined(study: Trainings) -> Table:

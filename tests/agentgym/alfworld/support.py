@@ -206,9 +206,6 @@ class GivenGames:
     def __init__(self, games: Iterable[Game]) -> None:
         self._games = {game.task_id: game for game in games}
 
-    def of_types(self, kinds: tuple[str, ...]) -> "GivenGames":
-        return GivenGames(game for game in self._games.values() if game.task_type in kinds)
-
     def dialect(self, split: str) -> str:
         return next(iter(self._games.values())).dialect
 
@@ -220,9 +217,6 @@ class GivenGames:
 
     def by_id(self, task_id: str, split: str | None) -> Game:
         return self._games[task_id]
-
-    def ids(self, split: str) -> Iterator[str]:
-        return iter(self._games)
 
 
 def env_of(*games: Game, **options: Any) -> ALFWorldEnv:

@@ -4,14 +4,11 @@ import lzma
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board
 from agentgym.sokoban.tasks import LevelFiles, open_levels
-from agentgym.sokoban.text import MOST_SIDE, board_text, split_of
+from agentgym.sokoban.text import MOST_SIDE, Style, board_text, split_of
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.naive import BOXOBAN
 from tests.cases import cases
@@ -131,26 +128,13 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", BOXOBAN)
-def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
+def test_a_thousand_boxoban_levels_are_read(name: str) -> None:
     files = LevelFiles(oracle("boxoban", name))
     assert (len(files), files.size) == (1000, (10, 10))
     assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
     text = lzma.decompress(oracle("boxoban", name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]
-    rng = np.random.default_rng(0)
-    paint = Painter(4)
-    to_xsb = str.maketrans("_OX√PS", " .$*@+")
-    pushes = 0
     for number in range(1000):
-        level = files[number]
-        assert board_text(level).translate(to_xsb).split("\n") == lines[10 * number : 10 * number + 10]
-        board = Board(level)
-        for _ in range(20):
-            moves = MOVES_OF_MASK[board.open_moves()]
-            if moves:
-                assert board.move(DIRECTIONS.index(moves[int(rng.integers(len(moves)))]))
-                pushes += board.pushed_to >= 0
-        assert board.boxes.bit_count() == 4
-        assert not board.boxes & level.walls
-        assert paint(board_text(level, board.player, board.boxes)).shape == (40, 40, 3)
-    assert pushes > 500
+        written = Style("xsb")(board_text(files[number])).split("\n")
+        assert written == lines[10 * number : 10 * number + 10]
+        assert files[number].boxes.bit_count() == 4

@@ -252,12 +252,6 @@ def columns(*ends: Any, won: tuple[int, ...] = (1, 0, 0), **others: Any) -> dict
     }  # fmt: skip
 
 
-def quiet(given: dict[str, Any]) -> StepTable:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return StepTable.from_arrays(**given)
-
-
 def test_why_endings_of_one_key_are_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED) as found:
         StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
@@ -276,7 +270,9 @@ def test_why_endings_of_one_key_are_warned_of() -> None:
     columns("over", "over", "over", group=["g", "h", "h"]),
 )
 def test_endings_that_say_enough_are_taken_without_a_word(given: dict[str, Any]) -> None:
-    assert len(quiet(given)) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(StepTable.from_arrays(**given)) == 3
 
 
 def test_shared_endings_are_warned_of_once_for_a_state_and_a_place() -> None:

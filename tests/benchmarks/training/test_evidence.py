@@ -5,6 +5,7 @@ import io
 import math
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import typer
@@ -134,7 +135,6 @@ def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_n
 
 
 def test_the_horizon_has_a_picture(tmp_path):
-    pytest.importorskip("matplotlib")
     longer = dataclasses.replace(
         PLAN.config, learning=dataclasses.replace(PLAN.config.learning, setup=dataclasses.replace(
             PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip
@@ -180,8 +180,34 @@ def test_success_by_faults_counts_the_tasks_of_all_splits():
     grpo = dataclasses.replace(grpo, setting=Setting.stated("grpo"), test=test, beside={"test_hard": hard})
     made = Trainings(plan.config, [clone, grpo], version=1, machine=describe_machine())
     assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
-    heads, _, first, second = evidence.by_faults(made).splitlines()[-4:]
-    assert heads.startswith("| method | 1 (4 tasks) | ")
-    assert sum(int(cell.split("(")[1].split()[0]) for cell in heads.split("|")[2:-1]) == 8
-    assert first.startswith("| clone | 0.0 [")
-    assert second.startswith("| grpo | 75.0 [")
+    (table,) = evidence.by_task(made)
+    assert table.title == "telecom-n1, 1 seeds: success at the end by number of faults"
+    assert table.heads[:2] == ["method", "1 (4 tasks)"]
+    assert sum(int(head.split("(")[1].split()[0]) for head in table.heads[1:]) == 8
+    assert [line[:2] for line in table.texts] == [["clone", "0.0"], ["grpo", "75.0"]]
+
+
+def test_success_by_length_and_by_the_clones_success():
+    """Eight tasks, two seeds, of which the clones solve the first in every mode and the second in one of four."""
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0], settings=0, changes={"eval_tasks": 8})
+    played = {"clone": ("10000000", "11000000"), "grpo": ("11000000", "11000000"), "oracle": ("11111111", "11110000")}
+    records = []
+    for name, (first, second) in played.items():
+        for seed, won in enumerate((first, second)):
+            test = {"sampled": won, "greedy": "10000000" if name == "clone" else won}
+            setting = None if name == "clone" else Setting.stated(name)
+            records.append(dataclasses.replace(record(name, seed, 0, 0.1, 0.5), setting=setting, test=test))
+    made = Trainings(plan.config, records, version=1, machine=describe_machine())
+    envs = gym.make_vec("AgentRL/Sokoban-v0", 8, **plan.config.learning.setup.plenty)
+    envs.reset(options=[{"split": "test", "index": index} for index in range(8)])
+    lengths = np.array([env.distance() for env in envs.unwrapped.envs])
+    steps, success = evidence.kinds_of_tasks(made).values()
+    for label, mask in steps.items():
+        low, high = (int(label.split(" to ")[at]) for at in (0, -1))
+        assert mask.tolist() == ((lengths >= low) & (lengths <= high)).tolist()
+    assert sum(mask.sum() for mask in steps.values()) == 8
+    assert [mask.sum() for mask in success.values()] == [6, 1, 1]
+    by_success = evidence.by_task(made)[1]
+    # The oracle wins all and 2 of the 6 tasks that no clone solves: 66.7 %, 6 and 2 more than GRPO.
+    assert by_success.texts[1] == ["grpo", "0.0", "100.0", "100.0"]
+    assert by_success.texts[2][:2] == ["oracle", "66.7 (+66.7 [-356.9, +490.2])"]
