@@ -86,14 +86,6 @@ def test_collect_gives_every_sub_environment_its_own_task_and_leaves_finished_on
     envs.close()
 
 
-def test_one_plain_environment_plays_and_is_closed() -> None:
-    envs = adapt(Stairs())
-    assert envs.num_envs == 1
-    together = collect(stock(Stairs, 1), DRUNK, tasks=[{}], group_size=3, seed=5)
-    assert same(collect(Stairs(), DRUNK, tasks=[{}], group_size=3, seed=5), together)
-    envs.close()
-
-
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
 def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str, kind: str) -> None:
@@ -153,10 +145,8 @@ def test_without_a_word_about_success_the_error_says_what_to_pass() -> None:
     with pytest.raises(KeyError, match=r"sub-environment 0 have no 'won', only \['hint', .*adapt\(envs, success="):
         collect(envs, STRAIGHT, tasks=[{"start": 3}], group_size=2, seed=0)
     both = SyncVectorEnv([Stairs, Mute], autoreset_mode=DISABLED)  # one of them says it: none, of sub-environment 1
-    with pytest.raises(
-        KeyError, match=r"1 have no 'won', only \['hint', 'is_action_valid', 'score', 'state_key', 'task_id'\]"
-    ):
-        collect(both, STRAIGHT, tasks=[{"start": 3}], group_size=2, seed=0)
+    words = r"1 have no 'won', only \['hint', 'is_action_valid', 'score', 'state_key', 'task_id'\]"
+    refuses(KeyError, words, collect, both, STRAIGHT, tasks=[{"start": 3}], group_size=2, seed=0)
     given = adapt(envs, success=lambda reward, terminated, info: terminated and reward > 0)
     table = collect(given, DRUNK, tasks=[{"start": 3}], group_size=12, seed=0)
     assert table.trajectory_won.tolist() == (table.trajectory_return == 1).tolist()

@@ -1,7 +1,6 @@
-"""TextSpace and TextEnv on a corridor; how names and numbers are checked; tasks by name, index and id."""
+"""TextSpace and TextEnv on a corridor; how names and numbers are checked; splits of data; generators."""
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from agentgym.searchqa.question import Question
 from agentgym.sokoban.env import SokobanEnv
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text
-from agentgym.tasks import Draws, choose, generator
+from agentgym.tasks import Draws, generator
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles
@@ -113,58 +112,6 @@ class Last(Middle):
     def __init__(self, *, shown: bool = False, **kwargs: object) -> None: ...
 
 
-SPLITS = {"train": ("a", "b", "c"), "test": ("d", "e"), "empty": ()}
-
-
-class Five:
-    name = "the five letters"
-    splits = tuple(SPLITS)
-
-    def count(self, split: str) -> int:
-        return len(SPLITS[split])
-
-    def by_index(self, split: str, index: int) -> str:
-        return SPLITS[split][index]
-
-    def by_id(self, task_id: str, split: str | None) -> str:
-        for name, letters in SPLITS.items():
-            if task_id in letters and split in (None, name):
-                return task_id
-        raise ValueError(f"no task {task_id!r} in {split or 'any split'}; ids are letters, such as 'a'")
-
-    def ids(self, split: str) -> Iterator[str]:
-        return iter(SPLITS[split])
-
-
-def chosen(options: dict, seed: int = 0, split: str = "train") -> str:
-    return choose(Five(), split, options, np.random.default_rng(seed))
-
-
-def test_an_open_index_is_drawn_from_the_split() -> None:
-    rng = np.random.default_rng(4)
-    expected = ["abc"[rng.integers(3)] for _ in range(20)]
-    rng = np.random.default_rng(4)
-    assert [choose(Five(), "train", {"index": None}, rng) for _ in range(20)] == expected
-    assert set(expected) == {"a", "b", "c"}
-    assert {chosen({"split": "test"}, seed) for seed in range(20)} == {"d", "e"}
-
-
-@cases(
-    "options, message",
-    ({"split": "tset"}, "unknown split 'tset' of the five letters; .*did you mean 'test'"),
-    ({"split": "empty"}, "split 'empty' of the five letters holds no task"),
-    (
-        {"split": "test", "index": 2},
-        "index 2 is out of range: split 'test' of the five letters has 2 tasks, use 0 to 1",
-    ),
-    ({"task_id": "a", "split": "test"}, "no task 'a' in test"),
-    ({"task_id": 3}, "option 'task_id' must be a string, got 3"),
-    ({"task_id": "a", "kind": "x"}, "more than one way"),
-)
-def test_what_names_no_task_is_explained(options: dict, message: str) -> None:
-    refuses(ValueError, message, chosen, options)
-
-
 def check(env: Any, split: str) -> None:
     """The default split is the expected one, and can be played; every split has as many indices as tasks."""
     assert env.split == split
@@ -181,11 +128,6 @@ def test_a_file_of_one_level_is_played_whatever_its_split(made: str, expected: s
     (level,) = generate(1, LevelSpec(boxes=(1,)), made)
     (tmp_path / "mine.txt").write_text(board_text(level))
     check(SokobanEnv(levels=tmp_path / "mine.txt"), expected)
-
-
-def test_a_level_that_cannot_be_read_is_named_when_it_is_played(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("####\n#PP#\n####")
-    assert "mine.txt, level starting at line 1" in refusal(SokobanEnv(levels=tmp_path / "mine.txt"), {})
 
 
 @pytest.mark.parametrize("there", ["valid_seen", "valid_unseen"])

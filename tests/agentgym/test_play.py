@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -16,8 +15,7 @@ from agentgym.core import TextSpace
 from agentgym.play import main
 from agentgym.registry import ROWS
 from tests.cases import cases
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import ROOT
 
 
 @pytest.fixture

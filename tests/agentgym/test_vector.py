@@ -112,17 +112,6 @@ def test_stock_wrappers_and_numbers_of_numpy() -> None:
     assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
 
 
-@cases(
-    "arguments, message",
-    ({"num_envs": 0}, "num_envs must be"),
-    ({"num_envs": 1.0}, "num_envs must be"),
-    ({"max_episode_steps": 0}, "max_episode_steps must be"),
-    ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
-)
-def test_constructor_errors(arguments: dict, message: str) -> None:
-    refuses(ValueError, message, CorridorVectorEnv, **arguments)
-
-
 @pytest.mark.parametrize("form", [np.array, lambda actions: [np.str_(action) for action in actions], tuple])
 def test_actions_reach_the_environments_as_plain_clean_strings(form: Callable[[list[str]], Sequence[str]]) -> None:
     prepared: list[list[str]] = []
@@ -145,6 +134,13 @@ def test_actions_reach_the_environments_as_plain_clean_strings(form: Callable[[l
 
 
 def test_wrong_use_is_explained_and_moves_nothing() -> None:
+    for arguments, message in (
+        ({"num_envs": 0}, "num_envs must be"),
+        ({"num_envs": 1.0}, "num_envs must be"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be"),
+        ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
+    ):
+        refuses(ValueError, message, CorridorVectorEnv, **arguments)
     envs = CorridorVectorEnv(2)
     with pytest.raises(ResetNeeded):
         envs.step(["left", "left"])

@@ -24,9 +24,8 @@ from agentgym.outside.files import (
     restore_folder,
     write_file,
 )
+from tests.processes import ROOT
 from tests.refusals import refuses
-
-ROOT = str(Path(__file__).parents[3])
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -34,7 +33,7 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", f"import sys, time\nfrom pathlib import Path\n{script}", *map(str, arguments)]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": ROOT},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 
 

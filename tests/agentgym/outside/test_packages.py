@@ -8,17 +8,15 @@ from agentgym.outside import packages
 from tests.cases import cases
 
 
-def test_a_checkout_names_its_folder():
-    assert packages.install("vllm") == f"pip install -c {packages.HOME}/constraints.txt -e '{packages.HOME}[vllm]'"
-
-
 @cases(
     "noted, command",
     (None, "pip install 'stepcredit[sb3,http]'"),
     ({"url": "file:///tmp/stepcredit-1.whl"}, "pip install 'stepcredit[sb3,http] @ file:///tmp/stepcredit-1.whl'"),
     ({"url": "file:///"}, "pip install '/[sb3,http]'"),
 )
-def test_a_wheel_names_what_it_came_from(monkeypatch, tmp_path, noted, command):
+def test_a_checkout_names_its_folder_and_a_wheel_what_it_came_from(monkeypatch, tmp_path, noted, command):
+    assert packages.install("vllm") == f"pip install -c {packages.HOME}/constraints.txt -e '{packages.HOME}[vllm]'"
+
     class Installed:
         def read_text(self, name):
             return None if noted is None else json.dumps(noted)

@@ -18,9 +18,6 @@ from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure
 from tests.oracles import oracle
 
-#: The folder that holds `agentgym` and `tests`, for processes that a test starts.
-ROOT = Path(__file__).resolve().parents[3]
-
 #: Words that are their own stems and no stop words.
 WORDS = ("ka", "lo", "mi", "nu", "ro", "su", "ta", "vo")
 

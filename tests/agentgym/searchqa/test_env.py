@@ -188,6 +188,9 @@ def test_splits_sources_counts_and_unknown_content() -> None:
         ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
         ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
         ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
+        ({"task_id": "loose", "data_source": "nq"}, "more than one way"),
+        ({"task_id": 3}, "option 'task_id' must be a string, got 3"),
+        ({"split": "tset"}, "unknown split 'tset' of the questions given.*did you mean 'test'"),
     ):
         refuses(ValueError, message, env.reset, options=options)
     refuses(ValueError, "unknown task_id 'x'", lambda: gym.make("AgentRL/SearchQA-v0").unwrapped.content("x"))
@@ -197,10 +200,10 @@ def test_splits_sources_counts_and_unknown_content() -> None:
     "arguments, message",
     ({"top_k": 0}, "top_k must be an integer of at least 1"),
     ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
-    ({"format_score": float("nan")}, "finite"),
-    ({"retriever": "lexical"}, "without a corpus"),
     ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
     ({"questions": 3}, "questions must be"),
+    ({"retriever": "lexical"}, "without a corpus"),
+    ({"format_score": float("nan")}, "finite"),
     ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
     ({"sources": []}, "no data_source is named"),
     ({"kinds": ["compare"]}, "unknown kind 'compare'"),

@@ -339,22 +339,6 @@ def test_matches_are_those_of_scikit_learn():
         assert matches([found], supports) == pytest.approx((vectors[1:] @ vectors[0]).tolist())
 
 
-def test_gains_of_an_episode_add_up_to_what_is_matched_at_its_end():
-    words, rng = ["ada", "bell", "port", "ulm", "zell", "town", "king"], np.random.default_rng(1)
-    for _ in range(30):
-        supports = [" ".join(rng.choice(words, 5)) for _ in range(3)]
-        evidence, total = Evidence(), 0.0
-        for turn in range(4):
-            found = [" ".join(rng.choice(words, 3)) for _ in range(3)]
-            gain, after = StepReward(redundancy=0.0).search(evidence, str(turn), found, supports)
-            both, same = StepReward().search(evidence, str(turn), found[::-1], supports)
-            assert 0.0 <= gain <= 1.0
-            assert gain - 1.0 <= both <= gain
-            assert same.matches == pytest.approx(after.matches)  # in any order of the passages
-            evidence, total = after, total + gain
-        assert total == pytest.approx(sum(evidence.matches) / 3)
-
-
 def test_an_episode_pays_it_step_by_step():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")
     env.reset(options={"task_id": "country"})

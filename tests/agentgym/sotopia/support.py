@@ -99,9 +99,9 @@ def outcome(game: Game, *spoken: str | Act, first: int = 0) -> Outcome:
     return game.settle(standing(game, *spoken, first=first))
 
 
-def play(task: Task, first: Player, second: Player, order: str = "round-robin") -> Dialogue:
+def play(task: Task, first: Player, second: Player) -> Dialogue:
     """Let two players talk until the end."""
-    world = SocialWorld(task, order)
+    world = SocialWorld(task)
     while not world.ended:
         acts = [NONE, NONE]
         for role in world.speakers:

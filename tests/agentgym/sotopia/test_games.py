@@ -45,7 +45,6 @@ SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
     ("Make it 70 and it is yours.", 70.0),
     ("I have had it for 3 years.", None),
     ("My 2 kids love it, it has 21 gears.", None),
-    ("Is it any good?", None),
     ("version 2.0.1", None),
     ("10% off?", None),
     ("", None),
@@ -144,9 +143,7 @@ DIVISION = Divide(POOL, ((1, 3, 1), (2, 1, 2)))
     ("The books are mine, the hats and the ball are yours.", (3, 0, 0)),
     ("I take 2 hats, for you 3 books and the ball.", (0, 2, 0)),
     ("For me 2 hats, for you the rest.", (0, 2, 0)),
-    ("The hats are mine.", (0, 2, 0)),
     ("I take 4 books.", None),  # there are 3
-    ("I take 2 books, you take 2 books.", None),  # there are 3
     ("I take 1 book, you take 1 book.", None),  # what of the third?
     ("I won't take 2 books.", None),
     ("I value books at 3 points and hats at 2.", None),
@@ -271,7 +268,6 @@ MEETING = Schedule(FREE, ((0, 8, 3), (9, 1, 2)))
     ("How about the evening of Monday?", 1),
     ("Friday suits me.", 2),
     ("In the evening, please.", 1),
-    ("Noon?", None),
     ("Monday at noon or Friday at noon", None),
     ("I am busy on Monday at noon, but Friday at noon works.", 2),
     ("Not on Friday at noon.", None),
@@ -474,6 +470,11 @@ def test_believability_insults_and_secrets_by_hand() -> None:
     assert (first.relationship, first.social_rules) == (-5, -10)
     assert (second.relationship, second.social_rules) == (0, 0)
     assert judged(SALE, "Assistance, please: the classic stupor.")[0].social_rules == 0
+    for words, insults in (
+        ("an asshole, an ass, a bass", 2), ("Fuck it, fucking hell, SHUT UP", 3),
+        ("go to hell, idiots! You idiot", 2), ("a class of liars; a foolish loser", 1),
+    ):  # fmt: skip
+        assert judged(SALE, f"{words}.", "Oh.", LEAVE)[0].social_rules == -3 * insults
     # Ada cannot swim: three words, so all of them; Ben fears balloons.
     assert judged(SALE, "Between us: ADA CANNOT SWIM!")[0].secret == -10
     assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
@@ -501,13 +502,3 @@ def test_reasons_and_what_cannot_be_computed() -> None:
         [Dialogue(replace(make_task(), game=SALE), turns_of("I pay $85.", "Deal."), "turns")]
     )
     assert verdict.reasons[0]["goal"] == "agreed: $85"
-
-
-@cases(
-    "words, insults",
-    ("an asshole, an ass, a bass", 2), ("Fuck it, fucking hell, SHUT UP", 3), ("go to hell, idiots! You idiot", 2),
-    ("a class of liars; a foolish loser", 1),
-)  # fmt: skip
-def test_insults_are_whole_words_however_they_are_looked_for(words: str, insults: int) -> None:
-    first, _ = judged(SALE, f"{words}.", "Oh.", LEAVE)
-    assert first.social_rules == -3 * insults

@@ -70,16 +70,13 @@ def test_conversions_pass_too() -> None:
     parallel_api_test(turn_based_aec_to_parallel(aec_env()), num_cycles=100)
 
 
-def random_commands(seed: int) -> list[str]:
-    return [COMMANDS[i] for i in np.random.default_rng(seed).choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
-
-
 def test_turns_converted_to_parallel_are_the_parallel_form_in_turns() -> None:
     for seed in range(10):
         converted, turns = turn_based_aec_to_parallel(aec_env()), parallel_env(order="round-robin")
         for env in (converted, turns):
             env.reset(seed=3)
-        for command in random_commands(seed):
+        drawn = np.random.default_rng(seed).choice(COMMANDS[:-1], 19).tolist()
+        for command in (*drawn, BYE, BYE):
             if turns.agents:
                 selected = converted.aec_env.agent_selection
                 actions = {**dict.fromkeys(converted.agents), selected: command}

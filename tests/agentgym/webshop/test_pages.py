@@ -20,9 +20,7 @@ from agentgym.webshop.pages import (
     done_page,
     item_page,
     nodes,
-    page_text,
     sub_page,
-    text,
     text_rich,
 )
 from agentgym.webshop.session import _PARTS, LONGEST_COMMAND, Session, Shop, parse
@@ -197,11 +195,6 @@ def test_another_seed_changes_what_is_drawn_from_there_on_and_nothing_before() -
 
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))
-
-
-def shown(session: Session) -> str:
-    assert page_text(session.page, session.request_text) == text(session.page.nodes(session.request))
-    return text(session.page.nodes(session.request))
 
 
 @pytest.mark.parametrize(

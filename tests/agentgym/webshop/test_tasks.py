@@ -201,6 +201,9 @@ def test_a_wish_has_one_id_which_is_taken_back() -> None:
     for other in ('synthetic/B1{"color":"red","size":"m"}', 'synthetic/B1{"size":"m","color":"red"}'):
         refuses(ValueError, f"this task is 'synthetic/{full}'", tasks.by_id, other, None)
     refuses(ValueError, r"""this task is 'synthetic/B1{"size":"m"}'""", tasks.by_id, 'synthetic/B1{"size": "m"}', None)
+    given = Tasks(tasks.shop, GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human"), "goal", False)
+    refuses(TypeError, "human goals from people or a record", given.bought, 0, {}, 0)
+    refuses(ValueError, r"unknown task_id 'human/B1{}': human goals", given.by_id, "human/B1{}", None)
 
 
 @cases(
@@ -215,10 +218,3 @@ def test_a_wish_has_one_id_which_is_taken_back() -> None:
 )
 def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:
     refuses(ValueError, message, wishes().by_id, f"synthetic/{number}", None)
-
-
-def test_requests_of_people_are_not_made_up() -> None:
-    tasks = wishes()
-    given = Tasks(tasks.shop, GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human"), "goal", False)
-    refuses(TypeError, "human goals from people or a record", given.bought, 0, {}, 0)
-    refuses(ValueError, r"unknown task_id 'human/B1{}': human goals", given.by_id, "human/B1{}", None)

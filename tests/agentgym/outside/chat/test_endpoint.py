@@ -85,20 +85,17 @@ def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
         assert [each.get("seed") for each in server.requests[4:]] == [None, None]
 
 
-@cases(
-    "structured, expected",
-    ("", None),
-    ("json_object", {"type": "json_object"}),
-    (
-        "json_schema",
-        {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
-    ),
-)
-def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str, expected: Any) -> None:
-    with chat_server(echo) as server:
-        endpoint(server.url, structured=structured).ask([request("a", schema={"type": "object"})])
-        endpoint(server.url, structured=structured).ask([request("b")])
-        assert [each.get("response_format") for each in server.requests] == [expected, None]
+def test_structured_output_is_asked_for_where_there_is_a_schema() -> None:
+    schema = {"type": "object"}
+    named = {"name": "answer", "strict": True, "schema": schema}
+    for structured, expected in (
+        ("", None), ("json_object", {"type": "json_object"}),
+        ("json_schema", {"type": "json_schema", "json_schema": named}),
+    ):  # fmt: skip
+        with chat_server(echo) as server:
+            for asked in (request("a", schema=schema), request("b")):
+                endpoint(server.url, structured=structured).ask([asked])
+            assert [each.get("response_format") for each in server.requests] == [expected, None]
 
 
 @cases(
@@ -121,20 +118,13 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         for head in server.headers:
             del head["content-length"]
         assert (server.headers[0], server.headers[2]["authorization"]) == (server.headers[1], "Bearer k")
-    with chat_server(play) as server:
-        model = endpoint(server.url, retries=1)
-        assert (failure(model.ask([request("q")])[0]).attempts, len(server.requests)) == (2, 2)
-        assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
 def test_retry_after_is_respected_and_no_server_is_a_failure() -> None:
     busy = raw(b"{}", 429, Retry_After="1.5")
-    with chat_server(busy, echo, busy, echo) as server:
-        model = endpoint(server.url, retries=1)
-        assert (texts(model.ask([request("q")])), texts(model.ask([request("r")]))) == (["q"], ["r"])
-        # Without the header the package would wait for half a second at most.
-        assert server.times[1] - server.times[0] > 1.2
-        assert server.times[3] - server.times[2] > 1.2
+    with chat_server(busy, echo) as server:
+        assert texts(endpoint(server.url, retries=1).ask([request("q")])) == ["q"]
+        assert server.times[1] - server.times[0] > 1.2  # half a second at most without the header
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])

@@ -109,6 +109,8 @@ def test_a_prompt_that_does_not_fit_is_told_from_other_failures(reason, too_long
 def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(form: str) -> None:
     given = {"1": 2, "a": {"b": [1.5, None]}}
     assert only_object(form % json.dumps(given)) == given
+    read = {"parse_constant": lambda _: math.inf, "parse_int": len}  # the caller says how numbers are read
+    assert only_object(form % '{"a": NaN, "b": 1234}', read) == {"a": math.inf, "b": 4}
 
 
 @cases(
@@ -122,8 +124,3 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     assert len(refuses(DataError, words, only_object, text)) < 400
-
-
-def test_the_caller_says_how_numbers_are_read() -> None:
-    read = {"parse_constant": lambda _: math.inf, "parse_int": len}
-    assert only_object('{"a": NaN, "b": 1234}', read) == {"a": math.inf, "b": 4}

@@ -145,11 +145,9 @@ def test_support_recall_on_the_recorded_questions() -> None:
         assert sum(shares) / len(shares) >= least
 
 
-WRITTEN = (Passage("a", '"Café"\nCoffee."'), Passage("7", "No text"))
-
-
 def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    written = (*WRITTEN, Passage("ü", 'line\u2028separator\n\x00 "quoted"\n\n'), Passage("end", "E\n" + "x" * 70_000))
+    texts = ('"Café"\nCoffee."', "No text", 'line\u2028separator\n\x00 "quoted"\n\n', "E\n" + "x" * 70_000)
+    written = tuple(Passage(name, text) for name, text in zip("a7üe", texts, strict=True))
     writer = PassageWriter(tmp_path)
     for passage in written:
         writer.append(passage)

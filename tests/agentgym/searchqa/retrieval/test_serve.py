@@ -17,8 +17,9 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
-from tests.agentgym.searchqa.support import ROOT, WORDS, Gives, random_passages, searching, write_corpus
+from tests.agentgym.searchqa.support import WORDS, Gives, random_passages, searching, write_corpus
 from tests.cases import cases
+from tests.processes import ROOT
 
 pytest.importorskip("aiohttp")
 
@@ -81,14 +82,13 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 @cases(
     "body, words",
     (b"{", "not JSON: Expecting"),
-    (b'["ka"]', "expected an object with 'queries'"),
     ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
     ({"queries": "ka"}, "'queries' must be a list of strings"),
     ({"queries": [1]}, "'queries' must be a list of strings"),
     ({"query": ["ka"]}, "'query' a string"),
     ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
-    ({"query": "ka", "topk": 1001}, "got 1001"),
     ({"query": "ka", "topk": True}, "got True"),
+    ({"query": "ka", "topk": 1001}, "got 1001"),
     ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
 )
 def test_a_bad_request_is_answered_with_what_was_expected(
@@ -260,20 +260,15 @@ class Slow:
         return [()] * len(queries)
 
 
-def test_a_search_that_takes_too_long_is_an_error_status() -> None:
+def test_a_search_that_takes_too_long_or_answers_something_else_is_an_error_status() -> None:
     slow = Slow()
     with searching(slow, seconds=0.2) as server:
         assert post(server, {"query": "ka"}) == (503, {"error": "not searched within 0.2 s"})
         slow.go.set()
         assert post(server, {"query": "ka"}) == (200, {"result": [[]]})
-
-
-@pytest.mark.parametrize(
-    "found", [[7], [("x",)], None, [(Hit(Passage("1", "x"), float("nan")),)], [(Hit(Passage("1", 2), 1.0),)]]
-)  # type: ignore[arg-type]
-def test_what_a_retriever_should_not_answer_is_an_error_status(found: Any) -> None:
-    with searching(Gives(found)) as server:
-        assert post(server, {"query": "ka", "return_scores": True})[0] == 500
+    for odd in ([7], [("x",)], None, [(Hit(Passage("1", "x"), float("nan")),)], [(Hit(Passage("1", 2), 1.0),)]):  # type: ignore[arg-type]
+        with searching(Gives(odd)) as server:
+            assert post(server, {"query": "ka", "return_scores": True})[0] == 500
 
 
 SLOW_COMMAND = """

@@ -183,18 +183,6 @@ def test_a_rule_made_of_other_questions_is_refused():
     refuses(ValueError, "simulator='rule'", SearchQAEnv, world_seed=3, simulator=theirs)
 
 
-def test_without_turns_to_search_there_is_the_answer_alone():
-    env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), max_turns=0, expert=True)
-    _, info = env.reset(options={"task_id": "country"})
-    assert info["admissible_actions"] == ("<answer>yes</answer>", "<answer>no</answer>")
-    assert info["turns_left"] == 1
-    assert "search" not in env.instructions
-    assert env.step(info["expert_action"])[1:3] == (1.0, True)
-    env.reset(options={"task_id": "country"})
-    _, reward, terminated, _, info = env.step("<search>Ada Bell</search>")
-    assert (reward, terminated, info["is_action_valid"], env.retriever.calls) == (0.0, True, False, [])
-
-
 class Writes:
     """Answers every request with one text, and keeps what it was asked."""
 
