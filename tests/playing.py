@@ -2,8 +2,9 @@
 
 * `Scripted`: a policy that says given texts, by step, by place or reply by reply; `Drawn`: one that draws them.
 * `corridor`: the vector environment of `tests.corridor`; `of`: that of any `TextEnv`; `stock`: Gymnasium's own ones.
-* `steps` plays actions and returns every answer, `play` the last one.
+* `steps` plays actions and returns every answer, `play` the last one; `objects` is a column of infos.
 * `walks`: a `StepTable` of episodes that are written as "state action state action state".
+* `filled`: a `StepTable` of the columns that a test is about.
 
 Import from here before you define a policy, an environment or a table of your own.
 """
@@ -94,6 +95,11 @@ def play(env: Any, *actions: Any) -> Any:
     return steps(env, actions)[-1]
 
 
+def objects(*values: Any) -> Any:
+    """Return an object array of these values, which may be sequences."""
+    return np.fromiter(values, np.object_, len(values))
+
+
 def info_columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the infos of sub-environments as one array per key, written without what `TextVectorEnv.columns` saves."""
     dtypes = {bool: np.bool_, float: np.float64, int: np.int64}
@@ -124,3 +130,17 @@ def walks(episodes: Mapping[str, str], won: Collection[str] = (), group: str = "
     names = ("trajectory", "t", "state", "action", "next_state", "reward", "won")
     table = {"group": [group] * len(rows), **dict(zip(names, zip(*rows, strict=True), strict=True))}
     return StepTable.from_arrays(**{**table, **columns})
+
+
+def filled(**columns: Any) -> StepTable:
+    """Return a `StepTable` of some columns; where others are missing nothing changes and nothing is earned.
+
+    Args:
+        **columns: the first of them one entry a row, see `StepTable.from_arrays`.
+
+    >>> filled(trajectory=["a", "a", "b"], reward=[0, 1, 0]).trajectory_return
+    array([1., 0.])
+    """
+    n = len(next(iter(columns.values())))
+    zeros = dict.fromkeys(("group", "trajectory", "state", "action", "next_state", "reward"), [0] * n)
+    return StepTable.from_arrays(**{**zeros, "t": range(n), "won": [False] * n, **columns})

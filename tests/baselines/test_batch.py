@@ -23,6 +23,7 @@ from baselines.losses import (
     normaliser,
 )
 from tests.cases import cases
+from tests.playing import filled
 from tests.refusals import refuses
 
 A = Reply("a", (1, 2), (7,), (-0.5,))
@@ -31,12 +32,7 @@ C = Reply("c", (3,), (7,), (-2.0,))
 
 
 def table_of(replies: list[Reply | None], trajectory: list[int] | None = None) -> StepTable:
-    n = len(replies)
-    trajectory = [0] * n if trajectory is None else trajectory
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=trajectory, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[0.0] * n, won=[False] * n, replies=replies,
-    )  # fmt: skip
+    return filled(replies=replies, trajectory=trajectory or [0] * len(replies))
 
 
 def test_rows_are_merged_weighted_and_left_out() -> None:
@@ -118,17 +114,11 @@ def test_wrong_input_is_named(replies: Any, advantages: Any, options: Any, words
 
 def _loss(batch: Batch, logits: dict[tuple[tuple[int, ...], int, int], Tensor], aggregation: Any, how: Any) -> Tensor:
     """The whole objective on a batch, in float64, from one number per (prompt, reply position, token)."""
-    logprobs = torch.stack(
-        [
-            torch.stack(
-                [
-                    logits[prompt, i, reply[i]] if i < len(reply) else torch.zeros((), dtype=torch.float64)
-                    for i in range(batch.mask.shape[1])
-                ]
-            )
-            for prompt, reply in zip(batch.prompts, batch.replies, strict=True)
-        ]
-    )
+    rows, none = [], torch.zeros((), dtype=torch.float64)
+    for prompt, reply in zip(batch.prompts, batch.replies, strict=True):
+        said = [logits[prompt, i, token] for i, token in enumerate(reply)]
+        rows.append(torch.stack(said + [none] * (batch.mask.shape[1] - len(reply))))
+    logprobs = torch.stack(rows)
     divisor = normaliser(batch.mask, batch.weight, aggregation, 7).double()
     old, positive, negative = batch.old_logprobs.double(), batch.positive.double(), batch.negative.double()
     ratio = importance_ratio(logprobs, old, batch.mask, how["level"])
@@ -151,12 +141,9 @@ def _loss(batch: Batch, logits: dict[tuple[tuple[int, ...], int, int], Tensor], 
 def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     aggregation = data.draw(st.sampled_from(["token-mean", "row-mean", "row-sum", "constant"]))
-    how = {
-        "level": data.draw(st.sampled_from(["token", "step", "step-token"])),
-        "cispo": data.draw(st.booleans()),
-        "tis": data.draw(st.sampled_from([None, "token", "step"])),
-        "form": data.draw(st.sampled_from(["k1", "k2", "k3"])),
-    }
+    ways = {"level": ["token", "step", "step-token"], "cispo": [False, True], "tis": [None, "token", "step"],
+            "form": ["k1", "k2", "k3"]}  # fmt: skip
+    how = {name: data.draw(st.sampled_from(ways[name])) for name in ways}
     weighting = data.draw(st.sampled_from(["step", "trajectory"]))
     kinds = [
         Reply("", (prompt,), reply, tuple(rng.normal(-1, 0.7, len(reply)).tolist()))
@@ -174,16 +161,12 @@ def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObj
     for merge in (True, False):
         batch = make_batch(table, advantages, weighting=weighting, merge=merge)
         generator = np.random.default_rng(1)
-        logits = {
-            (kind.prompt_ids, i, token): torch.tensor(
-                generator.normal(-1, 0.7), dtype=torch.float64, requires_grad=True
-            )
-            for kind in kinds
-            for i, token in enumerate(kind.token_ids)
-        }
+        places = [(kind.prompt_ids, i, token) for kind in kinds for i, token in enumerate(kind.token_ids)]
+        drawn = torch.tensor(generator.normal(-1, 0.7, len(places)), requires_grad=True)
+        logits = dict(zip(places, drawn, strict=True))
         loss = _loss(batch, logits, aggregation, how)
-        gradient = torch.autograd.grad(loss, list(logits.values()), allow_unused=True)
-        found.append((loss.item(), [0.0 if g is None else g.item() for g in gradient], len(batch)))
+        (gradient,) = torch.autograd.grad(loss, drawn)
+        found.append((loss.item(), gradient.tolist(), len(batch)))
     (loss, gradient, merged_rows), (raw_loss, raw_gradient, raw_rows) = found
     assert merged_rows <= 12 < raw_rows
     # Weights of 1/steps are rounded to float32; everything else is exact up to the order of float64 sums.
@@ -193,11 +176,7 @@ def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObj
 
 
 def table_of_lengths(lengths: list[int], trajectory: list[int], t: list[int]) -> StepTable:
-    n = len(lengths)
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=trajectory, t=t, state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (1,), (2,) * k, (-1.0,) * k) for k in lengths],
-    )  # fmt: skip
+    return filled(replies=[Reply("", (1,), (2,) * k, (-1.0,) * k) for k in lengths], trajectory=trajectory, t=t)
 
 
 def test_tokens_stand_in_order_of_time() -> None:
@@ -210,17 +189,6 @@ def test_tokens_stand_in_order_of_time() -> None:
     assert columns.turn_ends.tolist() == [[False, False, True, True], [False, True, False, False]]
     assert columns.by_reply(found).tolist() == [[1.0, 0.0, 0.0], [21.0, 22.0, 0.0], [31.0, 32.0, 33.0]]
     assert columns.at_turn_ends(np.array([0.1, 0.2, 0.3])).tolist() == [[0.0, 0.0, 0.3, 0.1], [0.0, 0.2, 0.0, 0.0]]
-    rng = np.random.default_rng(0)
-    trajectory = np.repeat(np.arange(6), rng.integers(1, 9, 6))
-    order = rng.permutation(len(trajectory))
-    t = np.concatenate([np.arange(k) for k in np.bincount(trajectory)])
-    lengths = rng.integers(1, 7, len(trajectory))
-    table = table_of_lengths(lengths.tolist(), trajectory[order].tolist(), t[order].tolist())
-    columns = TokenColumns.from_table(table)
-    per_reply = np.where(columns.reply_mask, rng.normal(size=columns.reply_mask.shape), 0.0)
-    assert np.array_equal(columns.by_reply(columns.by_trajectory(per_reply)), per_reply)
-    assert columns.turn_ends.sum(1).tolist() == np.bincount(table.trajectory).tolist()
-    assert columns.mask.sum() == lengths.sum()
     table = table_of_lengths([1, 0], [0, 0], [0, 1])
     refuses(ValueError, "row 1 has no reply tokens", reply_lengths, table)
     refuses(ValueError, "holds no replies", lambda: TokenColumns.from_table(dataclasses.replace(table, replies=None)))
@@ -231,10 +199,8 @@ def test_a_row_that_several_episodes_share_is_trained_once(most: int, monkeypatc
     monkeypatch.setattr(forks, "MOST_UNFOLDED", most)
     # Trajectory 1 was cut from 0 after its first step: the episodes have three steps and two, and share the first.
     other = Reply("d", (1, 2, 7, 5), (8,), (-0.5,))
-    table = StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 0, 0, 1], t=[0, 1, 2, 1], state=[0, 1, 2, 1], action=[0] * 4,
-        next_state=[1, 2, 3, 3], reward=[0.0] * 4, won=[False] * 4, replies=[A, B, C, other], parent={1: (0, 0)},
-    )  # fmt: skip
+    steps = {"t": [0, 1, 2, 1], "state": [0, 1, 2, 1], "next_state": [1, 2, 3, 3]}
+    table = filled(replies=[A, B, C, other], trajectory=[0, 0, 0, 1], parent={1: (0, 0)}, **steps)
     for merge in (True, False):
         batch = make_batch(table, np.arange(1.0, 5.0), merge=merge)
         assert list(zip(batch.prompts, batch.replies, strict=True)) == [

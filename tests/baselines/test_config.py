@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
 from baselines.config import NAMES, Distillation, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
@@ -80,8 +78,7 @@ def test_distillation_is_a_part_of_the_loss_and_has_names_of_its_own() -> None:
     assert TrainerConfig(**one.settings()) == one
     assert one.changed(loss={"kl": 0.0}).loss == Loss(kl=0.0, distillation=Distillation(weight=2.0))
     assert one.changed(loss=Loss(kl=0.0)).loss.distillation == Distillation()
-    with pytest.raises(TypeError, match=r"TrainerConfig.distillation must be a Distillation, got 3"):
-        TrainerConfig(distillation=3)
+    refuses(TypeError, r"TrainerConfig.distillation must be a Distillation, got 3", TrainerConfig, distillation=3)
 
 
 def test_settings_are_given_in_groups_or_flat() -> None:

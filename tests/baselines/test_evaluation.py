@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import Scripted, filled
 from tests.refusals import refuses
 
 
@@ -63,24 +64,14 @@ def test_greedy_policies_and_unequal_groups() -> None:
     assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
     with pytest.raises(TypeError, match="RightPolicy has no temperature"):
         evaluate(corridor(), RightPolicy(), TASKS, seed=0, temperature=0.5)
-    table = StepTable.from_arrays(
-        group=["a", "a", "b"], trajectory=[0, 1, 2], t=[0, 0, 0], state=[0, 0, 0], action=[0, 0, 0],
-        next_state=[1, 1, 1], reward=[0, 0, 0], won=[0, 0, 0],
-    )  # fmt: skip
+    table = filled(group=["a", "a", "b"], trajectory=[0, 1, 2])
     refuses(ValueError, r"one size, got sizes \[1, 2\]", Evaluation.from_table, table)
     with pytest.warns(RuntimeWarning, match="^CorridorVectorEnv.* refused every action"):
         evaluate(CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled"), RightPolicy(), TASKS[:1], seed=0)
 
 
-class BareRight:
-    """Answers the command itself."""
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply("right")] * len(observations)
-
-
 def test_gymnasiums_vector_environment_and_a_single_one_are_played_as_ours() -> None:
     for envs in (SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED), CorridorEnv()):
-        found = evaluate(envs, BareRight(), TASKS, seed=0, repeats=2, columns=("task_id",))
+        found = evaluate(envs, Scripted("right"), TASKS, seed=0, repeats=2, columns=("task_id",))
         assert found.lengths.tolist() == [[3, 3], [2, 2], [1, 1]]
         assert found.columns["task_id"].tolist() == ["start-1", "start-2", "start-3"]

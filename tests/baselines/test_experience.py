@@ -14,7 +14,7 @@ import torch
 
 from agentgym.trajectory import StepTable
 from baselines.evaluation import evaluate
-from baselines.experience import Experience, beside
+from baselines.experience import beside
 from baselines.play.rollouts import Timed, play_groups
 from baselines.recipes import RECIPES
 from baselines.records.metrics import Row
@@ -30,6 +30,7 @@ from tests.baselines.corridor_learning import (
     goes_on_exactly,
     repeatable,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 PLAIN: dict[str, Any] = {"validation.every": 0, "credit": RECIPES["grpo"]}
@@ -55,7 +56,6 @@ def test_every_batch_is_as_many_updates_old_as_was_asked_and_weighted_for_it(age
     trainer(policy, optimiser={"minibatch_rows": 1000}, **changes).run(note)
     reader = babbling_policy()
     for number, (table, row, given) in enumerate(zip(tables, rows, advantages, strict=True)):
-        assert table.replies is not None
 
         def logprobs(of: int, table: StepTable = table) -> np.ndarray[Any, np.dtype[np.float64]]:
             reader.model.load_state_dict(weights[of])
@@ -75,20 +75,31 @@ def test_every_batch_is_as_many_updates_old_as_was_asked_and_weighted_for_it(age
         assert row["seconds_waiting"] >= 0
 
 
-@pytest.mark.parametrize(("resample_rounds", "age"), [(0, 1), (2, 1), (0, 2)])
-def test_a_resumed_run_is_one_that_was_never_interrupted(tmp_path: Path, resample_rounds: int, age: int) -> None:
+def four_lanes() -> Any:
+    return [corridor(3) for _ in range(4)]
+
+
+@cases(
+    "resample_rounds, age, envs", (0, 1, corridor), (2, 1, corridor), (0, 2, corridor), (0, 2, four_lanes),
+    (0, 4, four_lanes),
+)  # fmt: skip
+def test_a_resumed_run_is_one_that_was_never_interrupted(
+    tmp_path: Path, resample_rounds: int, age: int, envs: Any
+) -> None:
     settings = {**STALE, "rollout.resample_rounds": resample_rounds, "rollout.staleness": age}
     for stop in (1, 2):
 
         def look(parts: Path, stop: int = stop) -> None:
             saved = sorted(parts.glob("checkpoint-*/experience*.json"))
-            assert [each.name for each in saved] == ["experience-1.json", "experience.json"][-age:]
+            ahead = [f"experience-{i}.json" for i in range(1, min(age, 4 - stop))]
+            assert [each.name for each in saved] == [*ahead, "experience.json"]
             assert {each.parent.name for each in saved} == {f"checkpoint-{stop:06d}"}
 
-        goes_on_exactly(tmp_path, stop, stopped=look, **PLAIN, **settings)
+        rows = goes_on_exactly(tmp_path, stop, envs, look, **PLAIN, **settings)
+        assert min(rows[-1]["tokens"], rows[-1]["seconds_generation"]) > 0
     # The last iteration has none after it.
     assert not list((tmp_path / "straight 1").glob("checkpoint-000004/experience*"))
-    with pytest.raises(ValueError, match=r"config\.rollout\.staleness: checkpoint [12], here absent"):
+    with pytest.raises(ValueError, match=r"config\.rollout\.staleness: checkpoint [124], here absent"):
         trainer(folder=tmp_path / "stopped at 1", resume=True, **{**settings, "rollout.staleness": 0})
 
 
@@ -152,15 +163,6 @@ def test_a_single_lane_trains_as_an_environment_does(tmp_path: Path) -> None:
     assert digest(one) == digest(other)
 
 
-@pytest.mark.parametrize("age", [1, 2, 4])
-def test_lanes_train_resume_and_play_ahead(tmp_path: Path, age: int) -> None:
-    rows = goes_on_exactly(
-        tmp_path, 2, lambda: [corridor(3) for _ in range(4)], **PLAIN, **{**STALE, "rollout.staleness": age}
-    )
-    assert rows[-1]["tokens"] > 0
-    assert rows[-1]["seconds_generation"] > 0
-
-
 def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
     policy = babbling_policy()
     timed = Timed(policy)
@@ -175,15 +177,3 @@ def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
     with pytest.raises(ValueError, match="branches=2 are continued in one vector environment, and 2 lanes"):
         trainer(envs=[corridor(1), corridor(1)], rollout={"branches": 2})
     refuses(ValueError, "got an empty list", lambda: Trainer(policy, [], RECIPES["grpo"], TASKS, CONFIG))
-
-
-def test_an_experience_comes_back_as_it_was(tmp_path: Path) -> None:
-    assert not Experience.load(tmp_path)
-    table = play_groups(corridor(), babbling_policy(), TASKS, CONFIG, 5)
-    generator = np.random.default_rng(3)
-    generator.integers(10)
-    Experience(table, {"success": 0.1}, {"groups_flat": 1.0}, 7, 8, 0.5, 0.25, generator).save(tmp_path)
-    (back,) = Experience.load(tmp_path)
-    assert back.table.to_trajectories() == table.to_trajectories()
-    assert (back.outcomes, back.resampling, back.played, back.tokens) == ({"success": 0.1}, {"groups_flat": 1.0}, 7, 8)
-    assert back.generator.random() == generator.random()

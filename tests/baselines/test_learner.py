@@ -27,23 +27,18 @@ from tests.baselines.corridor_learning import (
     corridor,
     digest,
     goes_on_exactly,
-    repeatable,
     small_policy,
     trainer,
 )
-from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
+from tests.playing import filled
 from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
 
 
 def table_of(lengths: list[int], finishes: list[Any], trajectory: list[int]) -> StepTable:
-    n = len(lengths)
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=trajectory, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[1.0] * n, won=[False] * n,
-        replies=[Reply("", (1,), (2,) * k, (-1.0,) * k, f) for k, f in zip(lengths, finishes, strict=True)],
-    )  # fmt: skip
+    replies = [Reply("", (1,), (2,) * k, (-1.0,) * k, f) for k, f in zip(lengths, finishes, strict=True)]
+    return filled(replies=replies, trajectory=trajectory, reward=[1.0] * len(lengths))
 
 
 def test_long_and_cut_replies_by_hand() -> None:
@@ -98,27 +93,15 @@ def test_a_run_whose_prompts_outgrow_their_room_learns_and_is_the_same_again(tmp
         assert table.truncated[table.t == 3].all()
     else:
         assert table.t.max() == whole.t.max() == 5
-    config = CONFIG.changed(iterations=2, checkpoint={"every": 1})
-
-    def run(folder: Path, iterations: int = 2) -> list[Row]:
-        made = Trainer(
-            conversing(truncate, longest), talking(), RECIPES["rewardflow"], TASKS,
-            dataclasses.replace(config, iterations=iterations), folder=folder, resume=True,
-        )  # fmt: skip
-        return made.run()
-
-    straight = repeatable(run(tmp_path / "straight"))
-    run(tmp_path / "resumed", 1)
-    assert repeatable(run(tmp_path / "resumed")) == straight
-    shares = [row.get("prompt_too_long") for row in straight[1:]]
+    rows = goes_on_exactly(tmp_path, 1, talking, make=lambda: conversing(truncate, longest), iterations=2)
+    shares = [row.get("prompt_too_long") for row in rows[1:]]
     assert all(0 < share < 1 for share in shares) if truncate == "end-episode" else shares == [None, None]
-    assert all(row["signal"] > 0 for row in straight[1:])
+    assert all(row["signal"] > 0 for row in rows[1:])
 
 
 def played(finish: Any) -> StepTable:
     """Rollouts of the corridor whose replies say how they ended: by `finish(row)`."""
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=4, seed=1)
-    assert table.replies is not None
     replies = [dataclasses.replace(reply, finish=finish(row)) for row, reply in enumerate(table.replies)]
     return dataclasses.replace(table, replies=np.array(replies, dtype=object))
 
@@ -149,7 +132,6 @@ def test_the_divergence_in_the_reward() -> None:
     config = CONFIG.changed(loss={"kl": 0.5, "kl_form": "k1", "kl_limit": None})
     found, mean = less_divergence(table, policy, reference, config)
     total = tokens = 0.0
-    assert table.replies is not None
     for row, reply in enumerate(table.replies):
         start = reference.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs[0]
         cost = float((torch.tensor(reply.logprobs) - start.detach()).sum())
@@ -174,53 +156,17 @@ def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
     assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
-@cases(
-    "changes",
-    {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
-    {"loss.objective": "cispo", "optimiser.epochs": 2},
-    {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
-    {"loss.aggregation": "constant", "loss.constant_length": 1},
-)  # fmt: skip
-def test_every_loss_trains(changes: dict[str, Any]) -> None:
-    rows = trainer(babbling_policy(), iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
-    assert rows[-1]["success"] > rows[1]["success"]
-    if "tis" in changes:
-        assert (rows[1]["tis_clipped"], rows[1]["tis_weight"]) == (0.0, pytest.approx(1.0, abs=1e-4))
-        assert 0 <= rows[1]["mismatch_mean"] <= rows[1]["mismatch_max"] < 1e-4
-
-
-def test_callbacks_see_trainer_table_and_row(tmp_path: Path) -> None:
-    seen: list[tuple[int, int | None]] = []
+def test_callbacks_see_trainer_table_and_row_and_the_last_row_that_one_of_them_wants() -> None:
+    seen: list[int] = []
 
     def look(run: Trainer, table: StepTable | None, row: Row) -> None:
-        seen.append((int(row["iteration"]), None if table is None else len(table)))
+        seen.append(0 if table is None else len(table))
         if table is not None:
             assert (run.iteration, run.advantages.shape) == (row["iteration"], (len(table),))
-            assert len(table) == row["steps"]
 
-    rows = trainer(iterations=2).run(look, lambda *_: True)
-    assert seen == [(0, None), (1, int(rows[1]["steps"])), (2, int(rows[2]["steps"]))]
-
-
-def test_a_callback_that_says_false_ends_the_run_and_it_goes_on_from_there(tmp_path: Path) -> None:
-    goes_on_exactly(tmp_path, 2, iterations=4)
-    others: list[float] = []
-    rows = trainer(iterations=4).run(
-        lambda trainer, table, row: row["iteration"] < 2, lambda trainer, table, row: others.append(row["iteration"])
-    )
-    assert others == [row["iteration"] for row in rows] == [0, 1, 2]  # all callbacks see the last row
-
-
-def test_replies_of_a_real_policy_say_whether_they_were_cut_off() -> None:
-    # Two tokens at most, from random weights that rarely end by themselves: both endings occur.
-    policy = small_policy(max_new_tokens=2)
-    config = CONFIG.changed(group_size=8, rollout={"overlong": "mask"}, loss={"kl": 0.0})
-    table = collect(corridor(), policy, tasks=TASKS, group_size=8, seed=0)
-    found = Learner(policy, RECIPES["grpo"], config).learn(table, 0, np.random.default_rng(0))
-    assert table.replies is not None
-    longest = np.array([len(reply.token_ids) == 2 for reply in table.replies])
-    assert found.figures["cut_off"] > 0
-    assert longest[cut_off(table)].all()  # only a reply of full length was cut off
+    rows = trainer(iterations=4).run(lambda trainer, table, row: row["iteration"] < 2, look)
+    assert [row["iteration"] for row in rows] == [0, 1, 2]
+    assert seen == [row.get("steps", 0) for row in rows]
 
 
 def forked(**changes: Any) -> StepTable:
@@ -232,7 +178,6 @@ def forked(**changes: Any) -> StepTable:
 def test_a_table_with_forks_is_learned_from_and_no_prefix_twice(recipe: str) -> None:
     table = forked()
     assert table.has_forks
-    assert table.replies is not None
     learner = Learner(babbling_policy(), RECIPES[recipe], CONFIG)
     before = digest(learner.policy)
     found = learner.learn(table, 0, np.random.default_rng(0))
@@ -268,10 +213,9 @@ def test_a_scorer_of_whole_trajectories_says_that_it_takes_no_forks(recipe: str)
 def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
     # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
     replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
-    table = StepTable.from_arrays(
-        group=[0] * 5, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2], action=[0] * 5,
-        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], won=[False] * 5, replies=replies,
-        parent={1: (0, 0), 2: (1, 1)},
+    table = filled(
+        replies=replies, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2],
+        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], parent={1: (0, 0), 2: (1, 1)},
     )  # fmt: skip
     kept = without_cut_off(table)
     assert kept.trajectories == (1, 2)

@@ -1,8 +1,6 @@
 """Losses: by hand, by finite differences, in expectation, and against recorded figures of published trainers."""
 
-import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +8,6 @@ import torch
 from torch import Tensor
 
 from baselines.losses import (
-    RatioLevel,
     WeightLevel,
     aggregate,
     cispo,
@@ -64,7 +61,6 @@ def test_extreme_and_masked_values() -> None:
     ratio = importance_ratio(logprobs, torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool))
     loss = clipped_surrogate(ratio, torch.tensor([1.0]), torch.tensor([-1.0]))
     (loss + divergence(logprobs, torch.zeros(1, 2))).sum().backward()
-    assert logprobs.grad is not None
     assert torch.isfinite(logprobs.grad).all()
     values = torch.tensor([[1.0, float("nan")], [2.0, 4.0]])
     assert aggregate(values, torch.tensor([[True, False], [True, True]]), "token-mean", 2.0).item() == 3.5
@@ -73,36 +69,6 @@ def test_extreme_and_masked_values() -> None:
 
 
 DOUBLE = torch.float64
-MASK = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
-
-
-def differences(function: Callable[[Tensor], Tensor], at: Tensor, step: float = 1e-6) -> Tensor:
-    """Gradient of a scalar function by central differences."""
-    found = torch.zeros_like(at)
-    for index in itertools.product(*map(range, at.shape)):
-        moved = torch.zeros_like(at)
-        moved[index] = step
-        found[index] = (function(at + moved) - function(at - moved)) / (2 * step)
-    return found
-
-
-@pytest.mark.parametrize("aggregation", ["token-mean", "row-mean", "row-sum", "constant"])
-@pytest.mark.parametrize("level", ["token", "step"])
-def test_gradients_are_those_of_finite_differences(level: RatioLevel, aggregation: Any) -> None:
-    generator = torch.Generator().manual_seed(3)
-    old, logprobs = (torch.randn(3, 3, generator=generator, dtype=DOUBLE) for _ in range(2))
-    advantages = torch.tensor([1.5, -0.5, 2.0], dtype=DOUBLE)
-
-    def loss(logprobs: Tensor) -> Tensor:
-        ratio = importance_ratio(old + 0.3 * logprobs, old, MASK, level)
-        surrogate = clipped_surrogate(ratio, advantages.clamp(min=0), advantages.clamp(max=0), dual_clip=1.4)
-        return aggregate(surrogate, MASK, aggregation, normaliser(MASK, torch.ones(3, dtype=DOUBLE), aggregation, 5))
-
-    logprobs.requires_grad_()
-    (gradient,) = torch.autograd.grad(loss(logprobs), logprobs)
-    torch.testing.assert_close(gradient, differences(loss, logprobs.detach()), atol=1e-9, rtol=0)
-    assert gradient[MASK].abs().max() > 0
-    assert (gradient[~MASK] == 0).all()
 
 
 def test_levels_by_hand() -> None:
@@ -154,7 +120,6 @@ def test_the_correction_makes_the_expected_gradient_the_trainers() -> None:
         if limit is not None:
             loss = correction(old, mu.log()[:, None], mask, level, limit) * loss
         (-(mu[:, None] * loss).sum()).backward()
-        assert logits.grad is not None
         return logits.grad
 
     torch.testing.assert_close(expected(2.0, "token"), truth)

@@ -1,5 +1,6 @@
 """PPO's advantages per turn and token, and rollouts of an older policy."""
 
+import dataclasses
 from typing import Any
 
 import gymnasium as gym
@@ -19,20 +20,21 @@ from baselines.update import update
 from policies.tiny import tiny_policy
 from tests.baselines.corridor_learning import TASKS, corridor, small_policy
 from tests.cases import cases
+from tests.playing import filled
 from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit.token_gae import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
 
 
-def table_of(*lengths: int, reward: float = 1.0) -> StepTable:
+def table_of(*lengths: int) -> StepTable:
     """One trajectory whose replies have these lengths; the last but one action is not valid, the last is rewarded."""
     n = len(lengths)
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=[0] * n, t=range(n), state=range(n), action=[0] * n, next_state=range(1, n + 1),
-        reward=[0.0] * (n - 1) + [reward], won=[True] * n, valid=[i != n - 2 for i in range(n)],
-        replies=[Reply("", (1,), (2,) * k, (-1.0,) * k) for k in lengths],
+    return filled(
+        replies=[Reply("", (1,), (2,) * k, (-1.0,) * k) for k in lengths], state=range(n), next_state=range(1, n + 1),
+        reward=[0.0] * (n - 1) + [1.0], won=[True] * n, valid=[i != n - 2 for i in range(n)],
     )  # fmt: skip
 
 
@@ -84,9 +86,8 @@ def test_whitening_is_over_what_was_written(level: Any) -> None:
     ("advantage", [0.0, 0.4, 0.0], [0.0, 0.0, 0.0]),
 )
 def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], unlearned: list[float]) -> None:
-    found = ppo(
-        table_of(2, 1, 1), level=level, whiten=False, lam=1.0, gamma=1.0, invalid_penalty=0.4, penalty=where
-    )  # fmt: skip
+    options = {"whiten": False, "lam": 1.0, "gamma": 1.0, "invalid_penalty": 0.4, "penalty": where}
+    found = ppo(table_of(2, 1, 1), level=level, **options)
     advantages, returns = found.advantages.reshape(3, -1), found.targets.reshape(3, -1)
     np.testing.assert_allclose(advantages[:, 0], 1 - np.array(lost))
     np.testing.assert_allclose(returns[:, 0], 1 - np.array(unlearned))
@@ -109,11 +110,8 @@ def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
 
 
 def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:
-    table = StepTable.from_arrays(
-        group=[0] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=[0, 1, 1], action=[0] * 3, next_state=[1, 2, 3],
-        reward=[0.0, 1.0, 0.0], won=[True, True, False], parent={1: (0, 0)},
-        replies=[Reply("", (1,), (2,), (-1.0,))] * 3,
-    )  # fmt: skip
+    table = episodes("s -x-> u -x-> goal +", "0.0: u -x-> pit")
+    table = dataclasses.replace(table, replies=np.array([Reply("", (1,), (2,), (-1.0,))] * 3, object))
     # One way leads to 1 and the other to 0: the first step is worth half.
     assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
     for level in ("token", "bi-level"):
@@ -161,9 +159,8 @@ def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     lengths = np.array([len(reply.token_ids) for reply in replies])
     assert len(set(lengths.tolist())) > 1
     values = np.random.default_rng(0).normal(size=(len(table), lengths.max()))
-    advantages = ppo(
-        table, values, level=level, gamma=GAMMA, token_gamma=TOKEN_GAMMA, lam=LAM, whiten=False
-    ).advantages  # fmt: skip
+    options = {"gamma": GAMMA, "token_gamma": TOKEN_GAMMA, "lam": LAM, "whiten": False}
+    advantages = ppo(table, values, level=level, **options).advantages
     naive = naive_advantages(table, values, level)
     assert len(naive) == lengths.sum()
     for (row, place), advantage in naive.items():
@@ -186,7 +183,6 @@ def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     (total / lengths.sum()).backward()
     for name, weight in policy.model.named_parameters():
         if name in found:
-            assert weight.grad is not None
             torch.testing.assert_close(found[name], weight.grad, atol=2e-6, rtol=1e-3)
     assert found
 
@@ -254,18 +250,8 @@ def test_an_update_begins_at_ratio_one_and_makes_what_was_relabelled_more_likely
 
 def test_a_table_without_rows_or_tokens():
     policy = student()
-    empty = relabel_goals_of_nothing()
-    assert rescored(policy, empty, temperature=1.0) is empty
-    table = StepTable.from_arrays(
-        group=["g"], trajectory=["a"], t=[0], state=["s"], action=["up"], next_state=["goal"], reward=[1], won=[1]
-    )
-    assert rescored(policy, table, temperature=1.0) is table
-
-
-def relabel_goals_of_nothing():
     envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=1)
-    table = StepTable.from_arrays(
-        group=["train/0"], trajectory=["a"], t=[0], state=["s"], action=["jump"], next_state=["s"], reward=[0], won=[0],
-        valid=[False], terminated=[False], truncated=[True],
-    )  # fmt: skip
-    return relabel_goals(table, envs)
+    empty = relabel_goals(filled(group=["train/0"], action=["jump"], valid=[False], truncated=[True]), envs)
+    assert rescored(policy, empty, temperature=1.0) is empty
+    table = episodes("s -up-> goal +")
+    assert rescored(policy, table, temperature=1.0) is table

@@ -1,4 +1,4 @@
-"""Trainer: what it logs, that it repeats and resumes exactly, and what it refuses."""
+"""Trainer: what it logs, that it repeats and resumes exactly, what it refuses, and adapters."""
 
 import dataclasses
 import json
@@ -20,17 +20,19 @@ from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.evaluation import evaluate
 from baselines.recipes import RECIPES
-from baselines.recipes.definition import Recipe
-from baselines.records.checkpoint import checkpoints, describe_credit
+from baselines.records.checkpoint import checkpoints, load_checkpoint
 from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.trainer import Trainer
 from baselines.update import score_batch
+from policies.huggingface import HuggingFacePolicy
+from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import (
     CONFIG,
     TASKS,
     babbling_policy,
     corridor,
     digest,
+    goes_on_exactly,
     repeatable,
     small_policy,
     trainer,
@@ -40,7 +42,6 @@ from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.processes import LEARNING, printed
 from tests.refusals import refuses
-from wrappers.credit.rewardflow import rewardflow
 
 
 @cache
@@ -144,58 +145,33 @@ def test_a_log_without_tokens_cannot_keep_a_budget_of_them(tmp_path: Path) -> No
     refuses(ValueError, "the log of this run holds no tokens, so that token_budget=1000000000", again.run)
 
 
-def test_microbatches_accumulate_the_same_gradient() -> None:
-    whole, parts = babbling_policy(), babbling_policy()
-    a = trainer(whole, iterations=2, optimiser={"minibatch_rows": 8}).run()
-    b = trainer(parts, iterations=2, optimiser={"minibatch_rows": 8}, memory={"microbatch_rows": 3}).run()
-    assert a[1]["grad_norm"] == pytest.approx(b[1]["grad_norm"], rel=1e-4)
-    for x, y in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
-        torch.testing.assert_close(x, y, atol=1e-4, rtol=1e-3)
-
-
 @pytest.mark.parametrize("new_tokens", [1, 3])
 def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
     policy = small_policy(max_new_tokens=new_tokens, temperature=0.7)
     table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
     batch = make_batch(table, np.ones(len(table)))
     torch.testing.assert_close(score_batch(policy, batch, 0.7), batch.old_logprobs, atol=1e-5, rtol=0)
-    a = trainer(iterations=1, loss={"old_logprobs": "sampler"}).run()[1]
-    b = trainer(iterations=1, loss={"old_logprobs": "recompute"}).run()[1]
-    assert a["approx_kl"] == pytest.approx(b["approx_kl"], abs=1e-5)
 
 
-def test_interrupted_and_resumed_equals_straight(tmp_path: Path) -> None:
-    straight = babbling_policy()
-    expected = trainer(straight, folder=tmp_path / "a", validation_tasks=TASKS).run()
+def test_a_run_that_signals_stop_twice_is_one_that_none_stopped(tmp_path: Path) -> None:
+    straight, log, given = babbling_policy(), tmp_path / "b" / LOG_FILE, {"validation_tasks": TASKS}
+    expected = trainer(straight, folder=tmp_path / "a", **given).run()
+    for at, number, error, words in (
+        (2, signal.SIGTERM, SystemExit, "143"), (3, signal.SIGINT, KeyboardInterrupt, None)
+    ):  # fmt: skip
 
-    def stop(_: Any, __: Any, row: Row) -> None:
-        if row["iteration"] == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
+        def stop(_: Any, __: Any, row: Row, at: int = at, number: int = number) -> None:
+            if row["iteration"] == at:
+                os.kill(os.getpid(), number)
 
-    with pytest.raises(SystemExit, match="143"):
-        trainer(babbling_policy(), folder=tmp_path / "b", validation_tasks=TASKS).run(stop)
-    assert [row["iteration"] for row in read_log(tmp_path / "b" / "log.jsonl")] == [0, 1, 2, 3]
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-    resumed = babbling_policy()
-    rows = trainer(resumed, folder=tmp_path / "b", validation_tasks=TASKS, resume=True).run()
-    assert digest(resumed) == digest(straight)
-    assert repeatable(rows) == repeatable(expected)
-    assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(read_log(tmp_path / "a" / "log.jsonl"))
-    # A finished run has nothing left to do.
-    again = trainer(babbling_policy(), folder=tmp_path / "b", validation_tasks=TASKS, resume=True)
-    assert repeatable(again.run()) == repeatable(expected)
-    assert digest(again.policy) == digest(straight)
-
-
-def test_ctrl_c_ends_the_iteration_and_keeps_it(tmp_path: Path) -> None:
-    def stop(_: Any, __: Any, row: Row) -> None:
-        if row["iteration"] == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        trainer(folder=tmp_path).run(stop)
-    assert trainer(folder=tmp_path, resume=True).iteration == 2
+        refuses(error, words, trainer(folder=tmp_path / "b", resume=True, **given).run, stop)
+        assert [row["iteration"] for row in read_log(log)] == list(range(at + 1))
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    for _ in range(2):  # a finished run has nothing left to do
+        resumed = babbling_policy()
+        rows = trainer(resumed, folder=tmp_path / "b", resume=True, **given).run()
+        assert digest(resumed) == digest(straight)
+        assert repeatable(rows) == repeatable(read_log(log)) == repeatable(expected)
 
 
 def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) -> None:
@@ -235,12 +211,6 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[st
     trainer(folder=tmp_path, iterations=1).run()
     with pytest.raises(ValueError, match=f"belongs to another run:\n  {words}"):
         trainer(folder=tmp_path, iterations=1, resume=True, **changes)
-
-
-def test_more_iterations_continue_a_run_of_constant_learning_rate(tmp_path: Path) -> None:
-    expected = trainer(folder=tmp_path / "a", iterations=4).run()
-    trainer(folder=tmp_path / "b", iterations=2).run()
-    assert repeatable(trainer(folder=tmp_path / "b", iterations=4, resume=True).run()) == repeatable(expected)
 
 
 def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None:
@@ -290,7 +260,6 @@ def test_parsers_are_warned_of() -> None:
 
 
 def test_tensorboard_files_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     trainer(folder=tmp_path, tensorboard=True, iterations=2, checkpoint={"every": 1}).run()
@@ -300,11 +269,6 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
     expected = [(int(row["iteration"]), row["success"]) for row in read_log(tmp_path / "log.jsonl")[1:]]
     assert [event.step for event in events.Scalars("success")] == [1, 2, 3] == [step for step, _ in expected]
     assert [event.value for event in events.Scalars("success")] == pytest.approx([value for _, value in expected])
-
-
-def test_methods_are_described_with_their_options() -> None:
-    recipe = Recipe("mine", rewardflow, {"preset": "paper", "gamma": 0.5})
-    assert (describe_credit(recipe), describe_credit(len)) == ("mine(gamma=0.5, preset='paper')", "len")
 
 
 def trained() -> list[Any]:
@@ -326,3 +290,57 @@ def test_a_resumed_run_whose_log_is_lost_is_refused(tmp_path: Path) -> None:
     trainer(folder=tmp_path, iterations=2).run()
     (tmp_path / "log.jsonl").unlink()
     refuses(ValueError, "train into an empty folder", lambda: trainer(folder=tmp_path, iterations=2, resume=True).run())
+
+
+def adapted(seed: int = 0) -> HuggingFacePolicy:
+    return add_lora(babbling_policy(seed), LoraSettings(rank=4, alpha=16.0), seed=0)
+
+
+GRPO: dict[str, Any] = {"credit": RECIPES["grpo"], "learning_rate": 2e-2}
+
+
+def test_an_adapter_learns_the_corridor_and_its_base_stands_still(tmp_path: Path) -> None:
+    policy = adapted()
+    before = {name: value.clone() for name, value in policy.model.state_dict().items()}
+    start = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
+    memory = {"microbatch_tokens": 200}
+    trainer(policy, **GRPO, iterations=15, group_size=8, loss={"kl": 0.0}, memory=memory).run()
+    assert start < 0.5
+    assert evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate > 0.9
+    after = policy.model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all("lora_" in name for name in changed)
+    policy.save_pretrained(tmp_path)
+    loaded = HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
+    found, expected = (evaluate(corridor(), each, TASKS, seed=9, repeats=20).summary() for each in (loaded, policy))
+    assert found == expected
+
+
+def test_the_reference_is_the_base() -> None:
+    policy = adapted()
+    made = trainer(policy, **GRPO, iterations=3, loss={"kl": 0.05}, optimiser={"minibatch_rows": 1000})
+    assert made.learner.reference.model is policy.model
+    rows = made.run()
+    assert rows[1]["kl"] == 0.0  # a fresh adapter is its base, and one update per iteration sees the start
+    assert rows[2]["kl"] > 0
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "ppo"])
+def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path: Path, recipe: str) -> None:
+    goes_on_exactly(tmp_path, 2, make=adapted, iterations=4, credit=RECIPES[recipe], learning_rate=2e-2)
+
+
+def test_a_checkpoint_holds_adapters_alone_and_knows_their_base(tmp_path: Path) -> None:
+    made = trainer(adapted(), **GRPO, folder=tmp_path, iterations=1, loss={"kl": 0.05})
+    made.run()
+    assert all("lora_" in name for name in load_checkpoint(tmp_path, made._identity()).model)
+    other = {"folder": tmp_path, "resume": True, "iterations": 2, "loss": {"kl": 0.05}}
+    refuses(ValueError, "frozen: checkpoint", trainer, adapted(seed=1), **GRPO, **other)
+
+
+def test_a_reference_in_16_bits_is_half_as_large_and_resumes(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"loss.kl": 0.05, "loss.reference": "bfloat16", "credit": RECIPES["grpo"]}
+    reference = trainer(**changes).learner.reference
+    assert {weight.dtype for weight in reference.model.parameters()} == {torch.bfloat16}
+    goes_on_exactly(tmp_path, 1, iterations=3, **changes)

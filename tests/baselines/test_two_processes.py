@@ -17,13 +17,15 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.batch import Batch
+from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.losses import normaliser
 from baselines.update import Limits, _backward
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.packed import rows_per_pass
 from policies.tiny import tiny_policy
+from tests.baselines.corridor_learning import conversations
+from tests.playing import filled
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = TrainerConfig(
@@ -42,25 +44,12 @@ def policy() -> HuggingFacePolicy:
 
 
 def batch() -> Batch:
-    """Three transcripts of three turns and one row alone; weights and advantages of merged rows."""
-    rng = np.random.default_rng(0)
-    prompts, replies = [], []
-    for turns in (3, 3, 3, 1):
-        prompt = tuple(rng.integers(90, size=6).tolist())
-        for _ in range(turns):
-            reply = tuple(rng.integers(90, size=rng.integers(1, 5)).tolist())
-            prompts.append(prompt)
-            replies.append(reply)
-            prompt += reply + tuple(rng.integers(90, size=4).tolist())
-    n, width = len(prompts), max(map(len, replies))
-    mask = torch.arange(width) < torch.tensor([len(reply) for reply in replies])[:, None]
-    advantages = torch.from_numpy(rng.normal(size=n)).float()
-    return Batch(
-        prompts=tuple(prompts), replies=tuple(replies), old_logprobs=-4.5 * mask, mask=mask,
-        weight=torch.arange(1.0, n + 1), positive=advantages.clamp(min=0), negative=advantages.clamp(max=0),
-        positive_weight=(advantages > 0).float(), negative_weight=(advantages < 0).float(),
-        trained=np.ones(n, np.bool_), raw_rows=n,
-    )  # fmt: skip
+    """Three conversations of three turns and one row alone; weights and advantages of merged rows."""
+    rng, player = np.random.default_rng(0), policy()
+    replies = conversations(player, rng, 3, 3) + conversations(player, rng, 1, 1)
+    table = filled(replies=replies, trajectory=[0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
+    made = make_batch(table, rng.normal(size=len(table)))
+    return dataclasses.replace(made, old_logprobs=-4.5 * made.mask, weight=torch.arange(1.0, len(made) + 1))
 
 
 def passes(whole: Batch, rows: tuple[int, ...], count: int = 0) -> list[Batch]:

@@ -12,8 +12,10 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
-from tests.baselines.corridor_learning import small_policy
+from tests.baselines.corridor_learning import conversations, passes_of, small_policy
 from tests.cases import cases
+from tests.playing import filled
+from tests.refusals import refuses
 
 
 @dataclasses.dataclass
@@ -39,11 +41,7 @@ class Bandit:
 
 def bandit_table(rows: list[tuple[int, int]]) -> StepTable:
     """Rows (prompt, token) of `Bandit`."""
-    n = len(rows)
-    return StepTable.from_arrays(
-        group=[0] * n, trajectory=[0] * n, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
-        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (p,), (a,), (float(-np.log(3)),)) for p, a in rows],
-    )  # fmt: skip
+    return filled(replies=[Reply("", (p,), (a,), (float(-np.log(3)),)) for p, a in rows])
 
 
 def batch_of(rows: list[tuple[int, int, float]]) -> Batch:
@@ -52,7 +50,7 @@ def batch_of(rows: list[tuple[int, int, float]]) -> Batch:
 
 
 CONFIG = TrainerConfig(
-    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=100.0, minibatch_rows=10)
+    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=1e9, minibatch_rows=1000)
 )
 
 
@@ -93,20 +91,6 @@ def test_updates_by_hand() -> None:
         torch.testing.assert_close(score_batch(bandit, batch, 1.0, Memory(microbatch_rows=rows)), expected)
 
 
-def test_minibatch_gradients_average_to_the_batch_gradient() -> None:
-    # Steps so small that the weights stand still: five mini-batches of rate r move like one of rate 5 r.
-    rng = np.random.default_rng(2)
-    rows = [
-        (int(p), int(a), float(x))
-        for p, a, x in zip(rng.integers(0, 9, 40), rng.integers(0, 3, 40), rng.normal(size=40), strict=True)
-    ]
-    whole, parts = Bandit(9), Bandit(9)
-    stepped(whole, rows, 1e-3, optimiser={"minibatch_rows": 100})
-    found = stepped(parts, rows, 1e-3 / 5, optimiser={"minibatch_rows": 1 + len(batch_of(rows)) // 5})
-    assert found["updates"] == 5
-    torch.testing.assert_close(parts.model.logits, 5 / 5 * whole.model.logits, atol=1e-6, rtol=1e-3)
-
-
 def test_terms_of_the_loss() -> None:
     # No advantage, only the divergence: the policy moves towards the reference.
     bandit, reference = Bandit(1), Bandit(1)
@@ -121,8 +105,7 @@ def test_terms_of_the_loss() -> None:
     assert found["kl"] == pytest.approx(np.dot([3, 1], np.exp(x) - x - 1) / 4, rel=1e-5)
     assert bandit.model.logits[0, 0] - bandit.model.logits[0, 1] < before[0, 0] - before[0, 1]
     assert (reference.model.logits == 0).all()
-    with pytest.raises(ValueError, match="needs the frozen start policy"):
-        stepped(bandit, rows, loss={"kl": 0.5})
+    refuses(ValueError, "needs the frozen start policy", stepped, bandit, rows, loss={"kl": 0.5})
     bandit = Bandit(1)
     with torch.no_grad():
         bandit.model.logits += torch.tensor([[2.0, 0.0, 0.0]])
@@ -134,11 +117,6 @@ def test_terms_of_the_loss() -> None:
     assert found["updates"] == 30
     assert 0 < found["clip_fraction"] < 1
     assert 1.2 < ratio < 1.4  # one step past the clip at most
-
-
-UPDATE_SILENT_ROWS_CONFIG = TrainerConfig(
-    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=1e9, minibatch_rows=1000)
-)
 
 
 class Recorder(torch.optim.SGD):
@@ -154,7 +132,7 @@ class Recorder(torch.optim.SGD):
 
 
 def bandit_update(keep_zero: bool, advantages: list[float], rows: list[tuple[int, int]], **changes: Any) -> Any:
-    bandit, config = Bandit(), UPDATE_SILENT_ROWS_CONFIG.changed(loss={"keep_zero": keep_zero}, **changes)
+    bandit, config = Bandit(), CONFIG.changed(loss={"keep_zero": keep_zero}, **changes)
     optimizer = Recorder(bandit.model.parameters(), 0.0)
     batch = make_batch(bandit_table(rows), np.array(advantages), keep_zero=keep_zero)
     return update(bandit, optimizer, batch, config, np.random.default_rng(0)), optimizer.gradients
@@ -184,46 +162,28 @@ def test_one_penalised_reply_among_2432_weighs_one_2432nd(keep_zero: bool) -> No
 )
 def test_every_step_is_the_same_without_silent_rows(aggregation: Any, weighting: Any, divided: dict[str, Any]) -> None:
     rng, gradients, figures, read = np.random.default_rng(4), [], [], []
-    policy = small_policy(max_new_tokens=3)
-    vocabulary = policy.model.config.vocab_size
     # Four conversations of five turns and, at the end, four rows again: merged ones weigh two.
-    replies: list[Reply] = []
-    for _ in range(4):
-        prompt = tuple(rng.integers(vocabulary, size=5).tolist())
-        for _ in range(5):
-            tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
-            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
-            prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
+    replies = conversations(small_policy(max_new_tokens=3), rng, 4, 5)
     replies += replies[:4]
-    n = len(replies)
-    table = StepTable.from_arrays(
-        group=[0] * n, trajectory=[*np.arange(20) // 5, 4, 4, 4, 4], t=[*np.arange(20) % 5, 0, 1, 2, 3],
-        state=[0] * n, action=[0] * n, next_state=[0] * n, reward=[0.0] * n, won=[False] * n, replies=replies,
-    )  # fmt: skip
+    n, numbers = len(replies), np.arange(20)
+    table = filled(replies=replies, trajectory=[*numbers // 5, 4, 4, 4, 4], t=[*numbers % 5, 0, 1, 2, 3])
     advantages = np.where(np.isin(np.arange(n), (1, 2, 8, 9, 13, 21)), rng.normal(size=n), 0.0)
     advantages[17] = np.nan
     for keep_zero in (True, False):
-        config = UPDATE_SILENT_ROWS_CONFIG.changed(
-            loss={
-                "keep_zero": keep_zero,
-                "aggregation": aggregation,
-                "weighting": weighting,
-                "constant_length": 7 if aggregation == "constant" else None,
-            },
+        config = CONFIG.changed(
+            loss={"keep_zero": keep_zero, "aggregation": aggregation, "weighting": weighting},
             optimiser={"epochs": 2},
             **divided,
+            **({"loss.constant_length": 7} if aggregation == "constant" else {}),
         )
         policy = small_policy(max_new_tokens=3)
         policy.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)  # the model is examined once, which is a pass of its own
-        count = [0]
-        policy.model.model.register_forward_pre_hook(
-            lambda _, __, given, count=count: count.append(given["input_ids"].numel()), with_kwargs=True
-        )
+        passes = passes_of(policy.model.model)
         optimizer = Recorder(policy.model.parameters(), 0.01)
         batch = make_batch(table, advantages, weighting=weighting, keep_zero=keep_zero)
         figures.append(update(policy, optimizer, batch, config, np.random.default_rng(1)))
         gradients.append(optimizer.gradients)
-        read.append(sum(count))
+        read.append(sum(rows * columns for rows, columns in passes))
     assert len(gradients[0]) == len(gradients[1]) == figures[0]["updates"] == figures[1]["updates"]
     for one, other in zip(*gradients, strict=True):
         assert max(float(value.abs().max()) for value in one) > 1e-3
@@ -248,11 +208,7 @@ def test_the_mean_of_the_steps_is_the_gradient_of_the_batch() -> None:
 
 @pytest.mark.parametrize("keep_zero", [True, False])
 def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
-    bandit, config, rng = (
-        Bandit(),
-        UPDATE_SILENT_ROWS_CONFIG.changed(optimiser={"weight_decay": 0.1}),
-        np.random.default_rng(0),
-    )
+    bandit, config, rng = Bandit(), CONFIG.changed(optimiser={"weight_decay": 0.1}), np.random.default_rng(0)
     optimizer = torch.optim.AdamW(bandit.model.parameters(), lr=0.1, weight_decay=0.1)
     rows = bandit_table([(0, 0), (1, 1)])
     update(bandit, optimizer, make_batch(rows, np.array([1.0, -1.0]), keep_zero=keep_zero), config, rng)
@@ -281,7 +237,7 @@ def test_the_divergence_of_rows_left_out_is_not_asked_for() -> None:
         start.model.logits += torch.tensor([[1.0, 0.0, 0.0]])
     losses = []
     for kl in (0.0, 1.0):
-        bandit, config = Bandit(), UPDATE_SILENT_ROWS_CONFIG.changed(loss={"kl": kl})
+        bandit, config = Bandit(), CONFIG.changed(loss={"kl": kl})
         optimizer = Recorder(bandit.model.parameters(), 0.0)
         batch = make_batch(rows, advantages, keep_zero=False)
         found = update(bandit, optimizer, batch, config, np.random.default_rng(0), start)

@@ -7,49 +7,38 @@ import numpy as np
 import pytest
 import torch
 
-from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import Loss, Memory, Optimiser, TrainerConfig
+from baselines.config import Loss, Memory, TrainerConfig
 from baselines.imitation.cloning import imitate
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
 from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.corridor_learning import (
+    CONFIG,
+    TASKS,
+    babbling_policy,
+    conversations,
+    corridor,
+    passes_of,
+    same_weights,
+    small_policy,
+)
 from tests.cases import cases
+from tests.playing import filled
+from tests.refusals import refuses
 
-PLAIN = TrainerConfig(
-    learning_rate=0.1,
-    loss=Loss(kl=0.1, entropy=0.01),
-    optimiser=Optimiser(max_grad_norm=100.0, minibatch_rows=5, epochs=2),
+PLAIN = TrainerConfig(learning_rate=0.1, loss=Loss(kl=0.1, entropy=0.01)).changed(
+    optimiser={"max_grad_norm": 100.0, "minibatch_rows": 5, "epochs": 2}
 )
 
 
-def transcripts(policy: HuggingFacePolicy, trajectories: int = 3, turns: int = 4) -> Batch:
-    """Append-only rows with replies of 1 to 3 tokens and made-up advantages."""
+def transcripts(policy: HuggingFacePolicy) -> Batch:
+    """Three conversations of four turns, with made-up advantages."""
     rng = np.random.default_rng(4)
-    vocabulary = policy.model.config.vocab_size
-    replies = []
-    for _ in range(trajectories):
-        prompt = tuple(rng.integers(vocabulary, size=5).tolist())
-        for _ in range(turns):
-            tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
-            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
-            prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
-    n = len(replies)
-    table = StepTable.from_arrays(
-        group=[0] * n, trajectory=np.arange(n) // turns, t=np.arange(n) % turns, state=[0] * n, action=[0] * n,
-        next_state=[0] * n, reward=[0.0] * n, won=[False] * n, replies=replies,
-    )  # fmt: skip
-    return make_batch(table, rng.normal(size=n))
-
-
-def shapes_of(policy: HuggingFacePolicy) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    policy.model.model.register_forward_pre_hook(
-        lambda _, __, given: found.append(tuple(given["input_ids"].shape)), with_kwargs=True
-    )
-    return found
+    replies = conversations(policy, rng, 3, 4)
+    table = filled(replies=replies, trajectory=np.arange(12) // 4, t=np.arange(12) % 4)
+    return make_batch(table, rng.normal(size=len(table)))
 
 
 def trained(config: TrainerConfig) -> tuple[dict[str, float], HuggingFacePolicy, list[tuple[int, int]]]:
@@ -57,7 +46,7 @@ def trained(config: TrainerConfig) -> tuple[dict[str, float], HuggingFacePolicy,
     batch = transcripts(policy)
     policy.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)  # the model is examined once, which is a pass of its own
     reference.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)
-    shapes = shapes_of(policy) if config.loss.kl == 0 else shapes_of(reference)
+    shapes = passes_of((policy if config.loss.kl == 0 else reference).model.model)
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=config.learning_rate)
     return update(policy, optimizer, batch, config, np.random.default_rng(0), reference), policy, shapes
 
@@ -73,8 +62,7 @@ def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
     for tokens in (1, 30, 10_000):
         found, other, _ = trained(config.changed(memory={"microbatch_tokens": tokens}, **changes))
         assert found == pytest.approx(figures, rel=1e-4, abs=1e-6)
-        for one, two in zip(policy.model.parameters(), other.model.parameters(), strict=True):
-            torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
+        same_weights(policy.model, other.model, atol=1e-6)
         assert not any(module.training for module in other.model.modules())
 
 
@@ -91,8 +79,7 @@ def test_auto_packs_large_models_and_shares_prefixes_where_that_saves_tokens(mon
     found, other, shapes = trained(config)
     assert found == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert all(rows == 1 for rows, _ in shapes)
-    for mine, theirs in zip(policy.model.parameters(), other.model.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+    same_weights(policy.model, other.model, atol=1e-6)
 
 
 def test_passes_with_and_without_gradients_are_bounded() -> None:
@@ -106,46 +93,35 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
         _, _, shapes = trained(config)
         assert len(shapes) > 1
         assert all(rows == 1 and length <= tokens <= 30 for rows, tokens in shapes)
-    batch = transcripts(small_policy(max_new_tokens=3))
     policy = small_policy(max_new_tokens=3)
-    torch.testing.assert_close(
-        score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30)),
-        score_batch(policy, batch, 0.7),
-        atol=1e-5,
-        rtol=0,
-    )
-    shared = score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30, share_prefixes=True))
-    torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
+    batch = transcripts(policy)
+    for share in (False, True):
+        found = score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30, share_prefixes=share))
+        torch.testing.assert_close(found, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
 
 
 def test_prefixes_are_bounded_in_a_pass_and_chains_stay_in_one_minibatch() -> None:
-    config = PLAIN.changed(
-        loss={"kl": 0.0}, memory={"microbatch_tokens": 30}, optimiser={"minibatch_rows": 100, "epochs": 1}
-    )
-    _, _, shapes = trained(config.changed(memory={"share_prefixes": True}))
+    config = PLAIN.changed(loss={"kl": 0.0}, optimiser={"minibatch_rows": 100, "epochs": 1})
+    _, _, shapes = trained(config.changed(memory={"microbatch_tokens": 30, "share_prefixes": True}))
     assert len(shapes) > 2  # a look at the model is one more
     assert all(lines * tokens <= 30 for lines, tokens in shapes)
     with pytest.raises(ValueError, match=r"share_prefixes must be False unless microbatch_tokens"):
         config.changed(memory={"microbatch_tokens": None, "share_prefixes": True})
     # Three transcripts of four turns in mini-batches of four rows: each transcript is read once, in one piece.
-    config = PLAIN.changed(
-        loss={"kl": 0.0}, memory={"microbatch_tokens": 10_000}, optimiser={"minibatch_rows": 4, "epochs": 1}
-    )
-    _, _, shapes = trained(config)
+    _, _, shapes = trained(config.changed(memory={"microbatch_tokens": 10_000}, optimiser={"minibatch_rows": 4}))
     batch = transcripts(small_policy(max_new_tokens=3))
     whole = [len(batch.prompts[row]) + len(batch.replies[row]) - 1 for row in (3, 7, 11)]
     assert sorted(tokens for _, tokens in shapes) == sorted(whole)
 
 
-class Full:
-    """Raises what a full device raises, for passes of more than so many tokens."""
+def full_above(policy: HuggingFacePolicy, tokens: int) -> None:
+    """Raise what a full device raises, for passes of more than so many tokens."""
 
-    def __init__(self, policy: HuggingFacePolicy, tokens: int) -> None:
-        def check(_: Any, __: Any, given: dict[str, Any]) -> None:
-            if torch.is_grad_enabled() and given["input_ids"].numel() > tokens:
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    def check(_: Any, __: Any, given: dict[str, Any]) -> None:
+        if torch.is_grad_enabled() and given["input_ids"].numel() > tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
-        policy.model.model.register_forward_pre_hook(check, with_kwargs=True)
+    policy.model.model.register_forward_pre_hook(check, with_kwargs=True)
 
 
 @cases(
@@ -157,11 +133,10 @@ class Full:
 def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: str) -> None:
     policy = small_policy(max_new_tokens=3)
     batch, before = transcripts(policy), {name: value.clone() for name, value in policy.model.state_dict().items()}
-    Full(policy, room)
+    full_above(policy, room)
     config = PLAIN.changed(loss={"kl": 0.0}, memory={"microbatch_tokens": tokens}, optimiser={"minibatch_rows": 100})
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.1)
-    with pytest.raises(torch.OutOfMemoryError, match=words):
-        update(policy, optimizer, batch, config, np.random.default_rng(0))
+    refuses(torch.OutOfMemoryError, words, lambda: update(policy, optimizer, batch, config, np.random.default_rng(0)))
     assert all(torch.equal(value, before[name]) for name, value in policy.model.state_dict().items())
     assert all(value.grad is None for value in policy.model.parameters())
 
@@ -170,7 +145,7 @@ def full(*_: Any) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning() -> None:
+def test_a_full_device_is_explained_by_whoever_fills_it() -> None:
     policy = small_policy(max_new_tokens=3)
     rows = policy.act(["cell 1"], {}, np.random.default_rng(0))
     queue = policy.reply_queue()
@@ -178,19 +153,15 @@ def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning(
     with pytest.raises(torch.OutOfMemoryError, match=r"lower batch_size \(256.*expandable_segments.*CUDA out"):
         policy.act(["cell 2"], {}, np.random.default_rng(0))
     queue.put([0], ["cell 2"], {}, [np.random.default_rng(0)])
-    with pytest.raises(torch.OutOfMemoryError, match="lower batch_size"):
-        queue.get()
+    refuses(torch.OutOfMemoryError, "lower batch_size", queue.get)
     with pytest.raises(torch.OutOfMemoryError, match=r"an update of 32 rows does not fit.*microbatch_tokens"):
         imitate(policy, rows, epochs=1, seed=0)
 
-
-def test_a_full_device_is_explained_by_scorers_and_costs_of_replies() -> None:
     for method, changes in (("ppo", {}), ("grpo", {"loss.kl": 0.1, "loss.kl_in": "reward"})):
         run = Trainer(babbling_policy(), corridor(), RECIPES[method], TASKS, CONFIG.changed(**changes))
         scorer: Any = run.learner.scorer
         (run.learner.reference.model if scorer is None else scorer.model.trunk).register_forward_pre_hook(full)
-        with pytest.raises(torch.OutOfMemoryError, match=r"learning from \d+ steps does not fit.*microbatch_tokens"):
-            run.run()
+        refuses(torch.OutOfMemoryError, r"learning from \d+ steps does not fit.*microbatch_tokens", run.run)
 
 
 def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_is_logged() -> None:
@@ -229,14 +200,13 @@ def test_nothing_is_lost_when_the_device_is_full(tmp_path: Any) -> None:
     kept = (tmp_path / "log.jsonl").read_text()
     policy = babbling_policy()
     stopped = run(tmp_path, policy, 4)
-    Full(policy, 6)
-    with pytest.raises(torch.OutOfMemoryError, match="resumed with another microbatch_tokens"):
-        stopped.run()
+    full_above(policy, 6)
+    refuses(torch.OutOfMemoryError, "resumed with another microbatch_tokens", stopped.run)
     assert (tmp_path / "log.jsonl").read_text() == kept
     policy = babbling_policy()
     again = run(tmp_path, policy, 4, memory={"microbatch_tokens": 6, "activation_checkpointing": True})
     assert again.iteration == 2
-    Full(policy, 6)
+    full_above(policy, 6)
     assert [row["iteration"] for row in again.run()] == [0, 1, 2, 3, 4]
 
 

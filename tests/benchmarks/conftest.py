@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,6 @@ def small_options() -> list[str]:
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str = "master") -> Path:
     """Folder of a finished run; treat it as read-only."""
-    for module in ("torch", "transformers", "typer", "rich", "matplotlib", "bokeh", "jinja2", "filelock"):
-        pytest.importorskip(module)
     from filelock import FileLock
     from typer.testing import CliRunner
 
@@ -62,3 +61,11 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str = "mas
             result = CliRunner().invoke(app, [*SMALL, "--out", str(folder)])
             assert result.exit_code == 0, result.output
     return folder
+
+
+@pytest.fixture
+def found(finished_run: Path) -> Any:
+    """Results of the finished run."""
+    from benchmarks.training.learning import STUDY
+
+    return STUDY.load(finished_run / "results.json")

@@ -12,27 +12,17 @@ from pathlib import Path
 import pytest
 
 import agentgym
-
-typer_testing = pytest.importorskip("typer.testing")
-pytest.importorskip("torch")
-
-from agentgym.outside.files import OtherConfigurationError  # noqa: E402
-from agentgym.outside.text import DataError  # noqa: E402
-from baselines.environments.registry import settings_of  # noqa: E402
-from benchmarks.json_files import ResultsError  # noqa: E402
-from benchmarks.options import method_names  # noqa: E402
-from benchmarks.processes import JobFailedError  # noqa: E402
-from benchmarks.run import COMMANDS  # noqa: E402
-from benchmarks.training.head_to_head import plan_study  # noqa: E402
-from tests.benchmarks.command import run  # noqa: E402
-from tests.cases import cases  # noqa: E402
-
-
-def test_help_names_every_option_and_command():
-    words = run("--help")
-    options = ("--env", "--methods", "--seeds", "--steps", "--groups", "--group-size", "--model", "--quick", "--jobs")
-    for name in (*options, "--out", "--eval-tasks", "speed", "report"):
-        assert name in words
+from agentgym.outside.files import OtherConfigurationError
+from agentgym.outside.text import DataError
+from baselines.environments.registry import settings_of
+from benchmarks.json_files import ResultsError
+from benchmarks.options import method_names
+from benchmarks.processes import JobFailedError
+from benchmarks.run import COMMANDS
+from benchmarks.training.head_to_head import plan_study
+from tests.baselines.configs import config_of
+from tests.benchmarks.command import run
+from tests.cases import cases
 
 
 @cases(
@@ -63,59 +53,6 @@ def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-OWN = """
-import gymnasium as gym
-from agentgym.core import TextEnv, TextSpace
-from agentgym.vector import TextVectorEnv
-
-class Doors(TextEnv[str]):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.observation_space, self.action_space = TextSpace(), TextSpace(samples=("left", "right"))
-
-    def begin(self, options):
-        self.place = 0
-
-    def act(self, command):
-        self.place += 1
-        return float(command == "left"), True, command in ("left", "right")
-
-    def observe(self):
-        return f"Door {self.place}."
-
-    def describe(self, valid):
-        return {"admissible_actions": ("left", "right"), "is_action_valid": valid, "state_key": str(self.place),
-                "task_id": "doors", "won": self.place == 1, "score": 0.0}
-
-    def get_state(self):
-        return self.place
-
-    def set_state(self, state):
-        self.place = state
-
-class DoorsVector(TextVectorEnv):
-    env_class = Doors
-
-class Plain(gym.Env):
-    observation_space = action_space = TextSpace()
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return "go", {}
-
-gym.register("Doors-v0", Doors, vector_entry_point=DoorsVector, max_episode_steps=2)
-gym.register("Plain-v0", Plain, max_episode_steps=2)
-"""
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    (tmp_path / "my_worlds.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    yield "my_worlds:{}-v0".format
-    sys.modules.pop("my_worlds", None)
-
-
 @cases(
     "words, env, said",
     ("", "Doors", "made with expert=True, must hold expert_action"),
@@ -124,19 +61,17 @@ def own(tmp_path, monkeypatch):
     ("study aliasing", "Doors", "compares state keys of the project's households"),
     ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
 )
-def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, own, tmp_path):
-    assert said in run(*words.split(), "--env", own(env), "--out", str(tmp_path / "run"), status=2)
+def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, tmp_path):
+    given = ("--env", f"tests.own_worlds:Mine/{env}-v0", "--out", tmp_path / "run")
+    assert said in run(*words.split(), *given, status=2)
 
 
-def test_players_search_and_methods_meet_in_an_environment_of_ones_own(own, tmp_path):
-    asked = ("--env", own("Doors"), "--tasks", "2", "--budgets", "5", "--out", str(tmp_path / "run"))
-    assert "2 drawn tasks of my_worlds:Doors-v0" in run("study", "search-players", *asked)
-    plan = plan_study(settings_of(own("Plain")), "tiny", ["grpo"], [0], quick=True, options={})
+def test_players_search_and_methods_meet_in_an_environment_of_ones_own(tmp_path):
+    doors, plain = (f"tests.own_worlds:Mine/{name}-v0" for name in ("Doors", "Plain"))
+    asked = ("--env", doors, "--tasks", 2, "--budgets", 5, "--out", tmp_path / "run")
+    assert f"2 drawn tasks of {doors}" in run("study", "search-players", *asked)
+    plan = plan_study(settings_of(plain), "tiny", ["grpo"], [0], quick=True, options={})
     assert plan.config.learning.clone_tasks == 0  # there is no expert
-
-
-def test_report_without_results_says_what_to_run(tmp_path):
-    assert "no such file; run the benchmark that writes it first" in run("report", str(tmp_path), status=2)
 
 
 def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, tmp_path):
@@ -146,21 +81,19 @@ def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, t
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
-def test_the_same_command_again_runs_nothing_twice(finished_run, small_options, tmp_path):
+def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(
+    finished_run, small_options, tmp_path
+):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
     words = run(*small_options, "--out", str(folder))
     assert "7 of 7 runs are finished" in words
     assert "A smoke test: 2 iterations of 16 episodes" in words
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
-
-
-def test_a_lost_job_is_run_again_with_the_same_outcome(finished_run, small_options, tmp_path):
-    folder = shutil.copytree(finished_run, tmp_path / "copy")
     shutil.rmtree(folder / "rewardflow-seed1")
     assert "6 of 7 runs are finished" in run(*small_options, "--out", str(folder))
-    before, after = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
-    plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (before, after)]
+    first, again = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
+    plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (first, again)]
     assert plain[0] == plain[1]
 
 
@@ -217,13 +150,7 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
 
 
 def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
-    from baselines.environments.sokoban import SOKOBAN
-    from baselines.runs.config import make_config
-
-    tiny, pretrained = (
-        make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
-        for model in ("tiny", "some/folder")
-    )
+    tiny, pretrained = config_of("sokoban"), config_of("sokoban", "some/folder")
     assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
@@ -240,15 +167,6 @@ def test_throughput_names_the_parts_there_are():
     words = run("speed", "throughput", "--only", "sokoban,alfwold", status=2)
     assert "unknown part 'alfwold'" in words
     assert "did you mean 'alfworld'?" in words
-
-
-def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("benchmarks.speed.environments.measure_world", interrupted)
-    words = run("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "out"), status=130)
-    assert "stopped; the same command continues with the next part" in words
 
 
 @pytest.mark.parametrize("name", ["", *(name for name, place in COMMANDS.items() if isinstance(place, str))])
@@ -284,6 +202,7 @@ def failing(error, alone):
 def test_a_folder_that_is_not_there_is_asked_wrongly_by_report_and_check(tmp_path):
     for command in ("report", "check"):
         assert "no such f" in run(command, str(tmp_path / "nowhere"), status=2)
+    assert "no such file; run the benchmark that writes it first" in run("report", str(tmp_path), status=2)
     run("check", str(tmp_path), status=1)  # there, and incomplete
 
 

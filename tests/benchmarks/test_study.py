@@ -5,11 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
-
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pytest.importorskip("jinja2")
-
 import typer
 
 from agentgym.outside.files import OtherConfigurationError

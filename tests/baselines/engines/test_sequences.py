@@ -10,16 +10,13 @@ from baselines.batch import make_batch
 from baselines.engines.engine_rows import EngineRow, credited, steps_of
 from baselines.engines.sequences import TokenSequence, token_sequences
 from policies.prompts import FIRST_PICTURE
+from tests.playing import filled
 from tests.refusals import refuses
 from wrappers.credit import reinforce_plus_plus
 
 
 def _table(replies: list[Reply], trajectory: list[int], t: list[int]) -> StepTable:
-    n = len(replies)
-    return StepTable.from_arrays(
-        group=["g"] * n, trajectory=trajectory, t=t, state=["s"] * n, action=["a"] * n, next_state=["s"] * n,
-        reward=[0.0] * n, won=[False] * n, replies=replies,
-    )  # fmt: skip
+    return filled(replies=replies, trajectory=trajectory, t=t)
 
 
 FIRST = Reply("", (1, 2), (3, 4), (-0.1, -0.2))
@@ -67,11 +64,8 @@ def test_steps_that_are_context_silent_or_per_token() -> None:
     assert one.advantages == (1.0, 2.0, 0.0, 0.0, 3.0)
     # The third row was cut from the first: its prompt holds that one's reply, which is trained where it was written.
     other = Reply("", (1, 2, 3, 4, 8), (6, 7), (-0.4, -0.5))
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=["s", "u", "u"], action=["a"] * 3,
-        next_state=["u", "v", "w"], reward=[0.0] * 3, won=[False] * 3, replies=[FIRST, CONTINUES, other],
-        parent={1: (0, 0)},
-    )  # fmt: skip
+    steps = {"trajectory": [0, 0, 1], "t": [0, 1, 1], "state": ["s", "u", "u"], "next_state": ["u", "v", "w"]}
+    table = filled(replies=[FIRST, CONTINUES, other], parent={1: (0, 0)}, **steps)
     whole, cut = token_sequences(table, np.array([2.0, -1.0, 3.0]))
     assert (whole.prompt_ids, whole.completion_ids) == ((1, 2), (3, 4, 9, 9, 5))
     assert (cut.prompt_ids, cut.completion_ids, cut.mask) == ((1, 2, 3, 4, 8), (6, 7), (True, True))

@@ -1,34 +1,52 @@
-"""What is particular to an environment: one row each, written into the configuration, and enough for its policy."""
+"""What is particular to an environment: its row of settings, the words that its tiny policy knows, its state graph."""
 
 import dataclasses
+import itertools
+import re
 
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
 from agentgym.core import TextEnv, TextSpace
+from agentgym.outside.dialogue import LEAVE, Act, write
 from agentgym.outside.files import OtherConfigurationError
+from agentgym.rollout import collect
+from agentgym.sotopia.generated import generate
+from agentgym.sotopia.players import make_player
+from agentgym.telecom.env import TelecomEnv
+from agentgym.telecom.player import TelecomPlayer
+from agentgym.trajectory import Reply
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import Setup
 from baselines.environments.sokoban import SOKOBAN
+from baselines.environments.sotopia import SOTOPIA
+from baselines.environments.telecom import _MISTAKES, NOISE, TELECOM, Trainee
 from baselines.environments.virtualhome import VIRTUALHOME
-from baselines.runs.config import Config, make_config
-from baselines.runs.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
+from baselines.environments.webshop import WEBSHOP
+from baselines.runs.config import Config
+from baselines.runs.stack import (
+    ObservationLog,
+    held_out_tasks,
+    make_envs,
+    new_policy,
+    tasks,
+    training_tasks,
+    validation_tasks,
+)
 from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player
+from benchmarks.report.state_graph import build_graph
+from policies.scripted import ExpertPolicy, tagged
+from policies.tiny import tiny_tokenizer
+from tests.agentgym.sotopia.support import play
+from tests.baselines.configs import config_of
 from tests.refusals import refuses
 
 
-def config_of(row, **sizes):
-    return make_config(row, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=row.quick)
-
-
 def test_rows_are_found_by_names_ids_and_splits() -> None:
-    config = config_of(SOKOBAN)
+    config = config_of("sokoban")
     assert config.setup == Setup(plenty={"num_levels": 100_000})
     assert held_out_tasks(config)[-1] == {"split": "test", "index": 63}
     assert validation_tasks(config)[0] == {"split": "validation", "index": 0}
@@ -41,29 +59,26 @@ def test_rows_are_found_by_names_ids_and_splits() -> None:
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
 def test_no_task_is_used_twice(row):
-    config = config_of(row)
+    config = config_of(row.name)
     parts = [training_tasks(config), validation_tasks(config), held_out_tasks(config)]
     named = [{(task["split"], task["index"]) for task in part} for part in parts]
     assert len(set.union(*named)) == sum(map(len, parts))
 
 
 def test_a_configuration_survives_its_file(tmp_path):
-    config = config_of(ALFWORLD)
+    config = config_of("alfworld")
     write_json(config, tmp_path / "config.json")
     assert load(Config, tmp_path / "config.json") == config
     with claimed(tmp_path, config):
         pass
-    with pytest.raises(OtherConfigurationError, match=r"setup\.\w+.*: there"), claimed(tmp_path, config_of(SOKOBAN)):
+    with pytest.raises(OtherConfigurationError, match=r"setup\.\w+.*: there"), claimed(tmp_path, config_of("sokoban")):
         pass
 
 
 @pytest.mark.parametrize(("row", "most_tokens", "longest"), [(ALFWORLD, 7, 140), (VIRTUALHOME, 12, 60)])
 def test_the_policy_of_households_can_write_whatever_its_expert_says(row, most_tokens, longest):
     """Every command of 24 tasks, all task types, within the limit of tokens: no letters, and no unknown words."""
-    from agentgym.rollout import collect
-    from policies.scripted import ExpertPolicy
-
-    config = config_of(row)
+    config = config_of(row.name)
     config.setup.options.pop("task_types", None)
     policy = new_policy(config, 0)
     envs = make_envs(config, 24, expert=True)
@@ -90,3 +105,163 @@ def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
     Bare.__abstractmethods__ = frozenset()
     monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
     refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})
+
+
+def test_no_word_of_a_meeting_is_spelled_out() -> None:
+    tokenizer = tiny_tokenizer(SOTOPIA.words(), pieces=SOTOPIA.pieces)
+    for index in range(30):
+        dialogue = play(generate("schedule", 0, index), make_player("negotiator"), make_player("rules"))
+        texts = [dialogue.text.partition("Conversation Starts:")[2]]
+        texts += [write(turn.acts[0]) for turn in dialogue.turns if turn.acts[0].kind in ("speak", "leave")]
+        for text in texts:
+            letters = [token for token in tokenizer.tokenize(text) if re.fullmatch("[A-Za-z]", token)]
+            assert not letters, (text, letters)
+    assert len(tokenizer.tokenize(write(Act("speak", "How about Monday at noon?")))) == 5
+    assert len(tokenizer.tokenize(write(LEAVE))) == 1
+
+
+def test_a_trainee_takes_so_many_repairs_for_others_and_looks_like_the_player() -> None:
+    env, right, wrong = TelecomEnv(faults=(1, 2), kinds=["mobile_data"], hopeless=False), 0, 0
+    for index in range(150):
+        observation, _ = env.reset(options={"split": "train", "index": index})
+        trainee, player, over = Trainee(NOISE), TelecomPlayer(), False
+        while not over:
+            call, meant = trainee.act(observation, ()), player.act(observation, ())
+            assert call in (meant, _MISTAKES.get(meant))
+            right += call == meant and meant in _MISTAKES
+            wrong += call != meant
+            observation, _, over, *_ = env.step(call)
+    assert wrong / (right + wrong) == pytest.approx(NOISE, abs=0.1)
+
+
+def test_a_clone_is_shown_fewer_faults_than_are_trained_on() -> None:
+    setup = settings_of("telecom").played_by("smollm2").setup
+    assert (setup.options["faults"], setup.while_cloned().options["faults"]) == ([1, 3], [1, 2])
+    assert TELECOM.setup.while_cloned() == TELECOM.setup
+
+
+LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
+
+
+def whole(text):
+    """Leave the line out at which a page was cut off; a long phrase of many lines goes with it."""
+    if "[cut]" not in text:
+        return text
+    lines = itertools.takewhile(lambda line: not line.startswith("Rating"), text.split(" [SEP] ")[:-1])
+    return " [SEP] ".join([*lines, ""])
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer([], WEBSHOP.words(), pieces=WEBSHOP.pieces, lower_case=True)
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Prompts and advice of 64 training episodes."""
+    config = config_of("webshop")
+    envs = make_envs(config, 64, expert=True)
+    observations, infos = envs.reset(options=tasks("train", 64))
+    found = []
+    for _ in range(config.setup.options["max_episode_steps"]):
+        found += [
+            (chat[-1]["content"], advice) for chat, advice in zip(observations, infos["expert_action"], strict=True)
+        ]
+        observations, _, _, _, infos = envs.step([f"<action>{advice}</action>" for advice in infos["expert_action"]])
+    return [(prompt, advice) for prompt, advice in found if advice]
+
+
+def test_words_of_prompts_and_commands_are_few_tokens_and_read_back(tokenizer, steps):
+    assert len(steps) > 200
+    for prompt, advice in steps:
+        for text in (prompt, advice):
+            # Numbers below ten are words of one character.
+            tokens = tokenizer.tokenize(whole(text))
+            assert not [token for token in tokens if token in LETTERS - set("123456789")], (text, tokens)
+    lengths = [len(tokenizer(prompt)["input_ids"]) for prompt, _ in steps]
+    assert max(lengths) < 220
+    assert sum(lengths) / len(lengths) < 100
+    # the command, the tag that closes it, and nothing more
+    longest = max(len(tokenizer(f"{advice}</action>")["input_ids"]) for _, advice in steps)
+    assert longest <= WEBSHOP.setup.policy["max_new_tokens"]
+    for _, advice in steps:
+        assert tokenizer.decode(tokenizer(advice)["input_ids"]) == advice
+    assert tokenizer.tokenize("click[b000001234]") == ["click[b00000", "12", "34", "]"]
+    assert tokenizer.tokenize("search[Odor Resistant sandals]") == ["search[", "odor resistant", " ", "sandals", "]"]
+    assert tokenizer.tokenize("click[buy now]") == ["click[buy now]"]
+    # A phrase inside another word is none.
+    assert "sandals" not in tokenizer.tokenize("sandalsandals")
+
+
+#: Its program: walk to novel 2, grab it, walk to glass 2, grab it, walk to nightstand 1, put both there.
+TASK = "train/place/8"
+
+
+class Scripts:
+    """Plays a script in each sub-environment; told apart by the prompts, which are those of the commands before."""
+
+    def __init__(self, *scripts):
+        self._scripts = scripts
+        self._step = 0
+
+    def act(self, observations, infos, rng):
+        running = [script for script in self._scripts if self._step < len(script)]
+        assert len(running) == len(observations)  # who has no command left has won
+        self._step += 1
+        return [Reply(tagged(script[self._step - 1])) for script in running]
+
+
+def played(*scripts):
+    """The graph of a group with a script for each episode, and the log."""
+    config = config_of("virtualhome")
+    config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, options={"data": "generated"}))
+    envs = make_envs(config, len(scripts), log=True)
+    log = envs
+    while not isinstance(log, ObservationLog):
+        log = log.env
+    table = collect(envs, Scripts(*scripts), tasks=[{"task_id": TASK}], group_size=len(scripts), seed=0)
+    texts = {key: text for (task, key), text in log.texts.items() if task == TASK}
+    return table, build_graph(table, 0, texts, method="grpo", stage="clone", seed=0)
+
+
+@pytest.fixture(scope="module")
+def program():
+    env = gym.make(VIRTUALHOME.id, data="generated").unwrapped
+    env.reset(options={"task_id": TASK})
+    return list(env.episode.activity.program)
+
+
+def test_the_graph_of_two_ways_to_one_place(program):
+    # the second episode says something impossible first and makes a detour to where the things belong: it has
+    # discovered more than the first, until that one comes there as well. A start, four states, five, three in common
+    table, graph = played(program, ["grab moon 1", "walk to nightstand 1", *program])
+    steps = len(program)
+    assert (steps, graph.episodes, graph.won) == (7, 2, 2)
+    assert len(graph.nodes) == len({*table.states}) == 1 + 4 + 5 + 3
+    start = next(node for node in graph.nodes if node.start)
+    assert (start.distance, start.depth, start.visits) == (steps, 0, 3)
+    assert start.text.startswith("Your task is to: Put novel 2 and glass 2 on nightstand 1.\n\nYou are in kitchen 1.")
+    # the refused command is no edge
+    apart = ["walk to nightstand 1", *program[:5] * 2]
+    assert sorted((edge.action, edge.count) for edge in graph.edges) == sorted(
+        [*((command, 1) for command in apart), *((command, 2) for command in program[5:])]
+    )
+    assert sum(node.success for node in graph.nodes) == 1
+    for node in graph.nodes:
+        assert node.start or node.text.startswith("You are in ")
+        assert "\nNear you: " in node.text
+        if node.success:
+            near = "glass 2 (dirty) on nightstand 1; nightstand 1; novel 2 on nightstand 1"
+            assert node.text == f"You are in bedroom 1.\nNear you: {near}.\nYou hold nothing."
+    # potentials .9 ** distance: every step of the program comes one closer, the detour leads one away
+    gains = {(graph.nodes[edge.source].distance, graph.nodes[edge.target].distance) for edge in graph.edges}
+    assert gains == {(d, d - 1) for d in range(1, steps + 1)} | {(steps, steps)}
+
+
+def test_equal_states_are_one_node(program):
+    # walking to the same thing twice: the second time nothing changes
+    _, graph = played([program[0], program[0], *program[1:]], program)
+    assert len(graph.nodes) == len(program) + 1
+    loops = [(edge.action, edge.count, edge.gain) for edge in graph.edges if edge.source == edge.target]
+    assert loops == [(program[0], 1, 0.0)]
+    assert max(edge.count for edge in graph.edges) == 2

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agentgym.trajectory import Reply
 from baselines.imitation.cloning import imitate
 from baselines.imitation.method import Round, Setting
 from policies.huggingface import HuggingFacePolicy
@@ -32,7 +33,13 @@ def losing_policy() -> HuggingFacePolicy:
     return policy
 
 
+def said(policy: Any, cell: int, word: str) -> Reply:
+    """A word in a cell, in the policy's tokens."""
+    reply: Reply = policy.demonstrate(seen(cell), f"<action>{word}</action>")
+    return reply
+
+
 def learn_word(policy: Any, word: str) -> None:
     """Teach a policy to say a word in every cell."""
-    rows = [policy.demonstrate(seen(cell), f"<action>{word}</action>") for cell in range(5)]
+    rows = [said(policy, cell, word) for cell in range(5)]
     imitate(policy, rows, epochs=40, seed=0, learning_rate=3e-2, warmup=0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from baselines.imitation.step_agent import Advised, StepAgent
 from baselines.losses import preference
 from baselines.update import update
 from tests.baselines.corridor_learning import TASKS, babbling_policy
-from tests.baselines.imitation.corridor_setting import a_round, losing_policy, seen
+from tests.baselines.imitation.corridor_setting import a_round, losing_policy, said, seen
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -67,12 +68,8 @@ def test_pairs_by_outcome_and_return() -> None:
     assert episode_preferences([episode("a", 0, True), silent]) == []
 
 
-def written(policy, cell, word):
-    return policy.demonstrate([{"role": "user", "content": f"cell {cell}"}], f"<action>{word}</action>")
-
-
 def pairs_of(policy):
-    right, left = ([written(policy, cell, word) for cell in (1, 2, 3)] for word in ("right", "left"))
+    right, left = ([said(policy, cell, word) for cell in (1, 2, 3)] for word in ("right", "left"))
     # The second pair shares its first row: it cancels.
     return [Preference((right[0], right[1]), (left[0],)), Preference((right[1], right[2]), (right[1], left[2]))]
 
@@ -86,23 +83,11 @@ def logratio(policy, start, side):
     return float(score[0] - score[1])
 
 
-def test_learning_raises_the_better_side_against_the_worse_one():
-    policy, start = babbling_policy(), babbling_policy()
-    pairs = pairs_of(policy)
-    learned = prefer(policy, pairs, reference=start, beta=0.5, epochs=8, seed=0, learning_rate=5e-3, batch_size=2)
-    assert learned.pairs == 2
-    for pair in pairs:
-        assert logratio(policy, start, pair.better) > logratio(policy, start, pair.worse) + 0.1
-
-
 class _Zero:
     """Gives every token probability 1."""
 
     def score(self, prompts, replies, temperature, **given):
-        class Scores:
-            logprobs = torch.zeros(len(replies), max(map(len, replies)))
-
-        return Scores()
+        return SimpleNamespace(logprobs=torch.zeros(len(replies), max(map(len, replies))))
 
 
 def test_passes_change_memory_and_nothing_else():
@@ -121,7 +106,7 @@ def test_bad_numbers_and_empty_sides_are_refused() -> None:
         with pytest.raises(ValueError, match="finite beta above 0 and a finite likelihood of at least 0"):
             prefer(policy, pairs_of(policy), **wrong, seed=0, learning_rate=1e-3)
     with pytest.raises(ValueError, match="at least one reply"):
-        prefer(policy, [Preference((), (written(policy, 1, "left"),))], seed=0, learning_rate=1e-3)
+        prefer(policy, [Preference((), (said(policy, 1, "left"),))], seed=0, learning_rate=1e-3)
     assert prefer(policy, [], seed=0, learning_rate=1e-3).pairs == 0
     episodes = [episode("a", i, i < 2, float(i < 2)) for i in range(4)]
     assert len(episode_preferences(episodes)) == 4
@@ -144,16 +129,6 @@ def test_numbers_are_looked_at_before_anything_is_scored(wrong):
 class _Unasked:
     def score(self, *arguments, **options):
         raise AssertionError("the reference was asked")
-
-
-@pytest.mark.parametrize("name", ["weight_decay", "max_grad_norm"])
-def test_a_number_that_is_none_reaches_no_weight(name):
-    """Every weight was NaN after the first update, and the loss that came back was not."""
-    policy = babbling_policy()
-    before = {key: tensor.clone() for key, tensor in policy.model.state_dict().items()}
-    with pytest.raises(ValueError, match=f"{name} must be .*, got nan"):
-        prefer(policy, pairs_of(policy), **{"seed": 0, "learning_rate": 1e-3, name: math.nan})
-    assert all(torch.equal(tensor, before[key]) for key, tensor in policy.model.state_dict().items())
 
 
 def test_the_experts_steps_have_the_state_before_them():
@@ -201,7 +176,7 @@ def test_values_are_shares_of_continuations_that_won_and_the_buffer_forgets_what
     policy = babbling_policy()
     part = a_round(policy)
     last = shown_steps(part, Demonstrator(policy), TASKS)[-1]
-    left = dataclasses.replace(last.episode.steps[0], reply=policy.demonstrate(seen(3), "<action>left</action>"))
+    left = dataclasses.replace(last.episode.steps[0], reply=said(policy, 3, "left"))
     own = dataclasses.replace(last.episode, steps=(left,), won=False)
     ((expert, other),) = IPR(continuations=8)._values(part, [(last, own)])
     assert expert == 1.0
@@ -221,14 +196,13 @@ def test_a_replay_is_measured_against_the_policies_that_wrote_it(changes, monkey
     policy = losing_policy()
     part = a_round(policy)
     config = part.setting.training.changed(optimiser={"epochs": 1, "minibatch_rows": 64}, **changes)
-    reply = policy.demonstrate(seen(1), "<action>left</action>")
+    reply = said(policy, 1, "left")
     with torch.no_grad():
         now = float(policy.score([reply.prompt_ids], [reply.token_ids], temperature=1.0).logprobs)
     # Two rounds wrote the same: one as the policy of today would, one to whom it was e^5 times less likely. With
     # advantages above 0 the clip holds the second alone: half of the tokens.
-    kept = [
-        [reply.prompt_ids, reply.token_ids, (old,), (), 1.0, number] for number, old in ((19, now - 5.0), (20, now))
-    ]
+    row = reply.prompt_ids, reply.token_ids
+    kept = [[*row, (old,), (), 1.0, number] for number, old in ((19, now - 5.0), (20, now))]
     figures = []
 
     def seen_by(*arguments):

@@ -20,8 +20,9 @@ from baselines.play.second_player import PolicyPartner
 from baselines.recipes import RECIPES, recipe
 from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy, tagged
-from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, digest, repeatable, trainer
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, goes_on_exactly, trainer
 from tests.cases import cases
+from tests.playing import Scripted, filled
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.vine import vine
@@ -69,11 +70,7 @@ def test_unknown_words_are_explained_before_anything_is_played(words: str) -> No
 
 
 def test_time_and_tokens_of_both_ways_of_asking_are_counted() -> None:
-    class Two:
-        def act(self, observations, infos, rng):
-            return [Reply("left", (1,), (2, 3), (0.0, 0.0))] * len(observations)
-
-    policy = Timed(Two())
+    policy = Timed(Scripted(Reply("left", (1,), (2, 3), (0.0, 0.0))))
     policy.act(["a"], {}, np.random.default_rng(0))
     policy.act_each(["a", "b"], {}, [np.random.default_rng(0)] * 2)
     assert policy.tokens == 6
@@ -114,10 +111,7 @@ def play(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
     won = [episode == 0 and task["index"] % 2 == 0 for task in tasks for episode in (0, 0, 1, 1)]
     # A task listed twice is two groups, as in agentgym.rollout.collect.
     names = [f"{name} ({i // 4})" for i, name in enumerate(names)]
-    return StepTable.from_arrays(
-        group=names, trajectory=number, t=[0, 1] * (2 * len(tasks)), state=[0] * len(names), action=[0] * len(names),
-        next_state=[0] * len(names), reward=np.zeros(len(names)), won=won,
-    )  # fmt: skip
+    return filled(group=names, trajectory=number, t=[0, 1] * (2 * len(tasks)), won=won)
 
 
 def numbers(sample: Sample) -> list[int]:
@@ -189,53 +183,14 @@ def test_groups_are_replaced_to_the_same_size() -> None:
 
 
 def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -> None:
-    dapo = RECIPES["dapo"]
-    config: dict[str, Any] = {
-        "credit": dapo, "rollout.resample_rounds": 4, "groups": 4, "group_size": 3, "iterations": 5,
-    }  # fmt: skip
-    plain = trainer(**{**config, "rollout.resample_rounds": 0, "iterations": 1}).run()
-    straight = babbling_policy()
-    expected = trainer(straight, folder=tmp_path / "a", **config).run()
+    config: dict[str, Any] = {"credit": RECIPES["dapo"], "groups": 4, "group_size": 3}
+    plain = trainer(**config, iterations=1).run()
+    expected = goes_on_exactly(tmp_path, 2, **config, iterations=5, rollout={"resample_rounds": 4})
     for key in ("success", "mean_return", "episode_length", "invalid_rate"):
         assert expected[1][key] == plain[1][key]
     assert "groups_flat" not in plain[1]
     assert sum(row["groups_resampled"] for row in expected[1:]) > 0
     assert all(row["groups_flat"] <= 4 for row in expected[1:])
-
-    trainer(babbling_policy(), folder=tmp_path / "b", **{**config, "iterations": 2}).run()
-    resumed = babbling_policy()
-    rows = trainer(resumed, folder=tmp_path / "b", resume=True, **config).run()
-    assert digest(resumed) == digest(straight)
-    assert repeatable(rows) == repeatable(expected)
-
-
-def test_resampling_is_part_of_what_a_run_is(tmp_path: Any) -> None:
-    trainer(folder=tmp_path, iterations=1).run()
-    with pytest.raises(ValueError, match=r"config\.rollout\.resample_rounds: checkpoint absent, here 2"):
-        trainer(folder=tmp_path, iterations=1, resume=True, rollout={"resample_rounds": 2})
-
-
-def test_more_of_the_batch_has_something_to_say() -> None:
-    signal = {}
-    for rounds in (0, 4):
-        rows = trainer(
-            credit=RECIPES["dapo"], iterations=10, group_size=8, rollout={"resample_rounds": rounds}, loss={"kl": 0.0}
-        ).run()
-        signal[rounds] = np.mean([row["signal"] for row in rows[1:]])
-    assert signal[4] > signal[0] + 0.1
-
-
-class Says:
-    """Says its texts in turn, whatever it sees, and keeps what it saw."""
-
-    def __init__(self, *texts: str) -> None:
-        self.texts = texts
-        self.seen: list[Any] = []
-
-    def act(self, observations: Sequence[Any], infos: Any, rng: np.random.Generator) -> list[Reply]:
-        self.seen += observations
-        assert all(len(column) == len(observations) for column in infos.values())
-        return [Reply(self.texts[i % len(self.texts)]) for i in range(len(observations))]
 
 
 COMMANDS = [write(Act("speak", "Hello – <b>you</b>.")), write(NONE), "no command", write(Act("action", "nods"))]
@@ -250,13 +205,11 @@ COMMANDS = [write(Act("speak", "Hello – <b>you</b>.")), write(NONE), "no comma
     {"history": 0, "instructions": False},
     {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
 )
-def test_a_policy_sees_as_the_partner_what_it_would_see_as_the_agent(
-    role: int, order: str, style: dict[str, Any]
-) -> None:
+def test_a_policy_sees_as_the_partner_what_it_would_see_as_the_agent(role, order, style) -> None:
     env = SotopiaEnv(partner="fair", role=role, order=order, max_turns=12)
     window = PromptWindow(env, **style)
     messages, info = window.reset(seed=3, options={"split": "test", "index": 4})
-    partner = PolicyPartner(Says(""), order=order, **style)
+    partner = PolicyPartner(Scripted(""), order=order, **style)
     for step in range(4):
         if info["ended"]:  # nobody is asked any more
             break
@@ -271,15 +224,15 @@ def test_replies_are_read_as_the_agents_are() -> None:
     env.world.play((Act("speak", "Hi."), NONE))
     view = env.world.view(1)
     replies = [tagged(write(Act("speak", "a"))), f"<think>x</think>{tagged(write(Act('leave')))}", write(NONE), "", "<"]
-    partner = PolicyPartner(Says(*replies))
+    partner = PolicyPartner(Scripted(*replies, by="place"))
     assert isinstance(partner, Player)
     assert partner.act([view] * 5) == [Act("speak", "a"), Act("leave"), NONE, NONE, NONE]
     assert partner.act([]) == []
-    assert PolicyPartner(Says(replies[0]), reply={"require_think": True}).act([view]) == [NONE]
+    assert PolicyPartner(Scripted(replies[0]), reply={"require_think": True}).act([view]) == [NONE]
 
 
 def test_one_policy_plays_both_sides_and_repeats() -> None:
-    policy = Says(*[tagged(command) for command in COMMANDS])
+    policy = Scripted(*[tagged(command) for command in COMMANDS], by="place")
     envs: Any = gym.make_vec(
         "AgentRL/SOTOPIA-v0", num_envs=4, partner=PolicyPartner(policy, history=4), max_turns=6,
         autoreset_mode="Disabled",
@@ -287,7 +240,7 @@ def test_one_policy_plays_both_sides_and_repeats() -> None:
     envs = VectorPromptWindow(VectorReplyParser(envs), history=4)
     table = collect(envs, policy, tasks=[{"split": "train", "index": 0}], group_size=4, seed=1)
     assert table.n_trajectories == 4
-    assert {messages[0]["content"] for messages in policy.seen} == {policy.seen[0][0]["content"]}
+    assert len({messages[0]["content"] for step in policy.seen for messages in step}) == 1
 
     def play() -> list[str]:
         partner = PolicyPartner(RandomPolicy(), seed=5)
@@ -297,7 +250,7 @@ def test_one_policy_plays_both_sides_and_repeats() -> None:
 
     assert play() == play()
     assert len(set(play())) > 6
-    refuses(ValueError, "several must be", lambda: PolicyPartner(Says(""), reply={"several": "all"}))
-    refuses(ValueError, "history", lambda: PolicyPartner(Says(""), history=-1))
-    refuses(ValueError, "order", lambda: PolicyPartner(Says(""), order="chaos"))
+    refuses(ValueError, "several must be", lambda: PolicyPartner(Scripted(""), reply={"several": "all"}))
+    refuses(ValueError, "history", lambda: PolicyPartner(Scripted(""), history=-1))
+    refuses(ValueError, "order", lambda: PolicyPartner(Scripted(""), order="chaos"))
     assert "fair" in PLAYERS

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.trajectory import StepTable
 from baselines.config import Optimiser, TrainerConfig
 from baselines.recipes.papers import PAPERS, Paper, paper
+from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
 
 ABSENT = object()
 #: method, env, source: steps per episode, prompt, reply, groups, group size, mini-batch, rate, kl, temperatures of
@@ -74,10 +75,7 @@ METHOD: dict[tuple[str, str, str], dict[str, Any]] = {
 
 def test_printed_rows_have_entries_and_recipes_their_options() -> None:
     assert set(PAPERS) == set(TRAINING)
-    table = StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=["a", "b", "a", "c"], action=["x", "x", "y", "y"],
-        next_state=["b", "goal", "c", "pit"], reward=[0.0, 1.0, 0.0, 0.0], won=[True, True, False, False],
-    )  # fmt: skip
+    table = episodes("a -x-> b -x-> goal +", "a -y-> c -y-> pit")
     for found in PAPERS.values():
         made = found.recipe()
         assert np.isfinite(made(table)).all()
@@ -86,16 +84,12 @@ def test_printed_rows_have_entries_and_recipes_their_options() -> None:
         assert all(getattr(made.scorer, name) == value for name, value in plain.items())
     hindsight = paper("hisr", "alfworld").recipe().scorer.hindsight
     assert (hindsight.beta, hindsight.clip, hindsight.hindsight) == (0.3, None, "cloze")
-    with pytest.raises(
-        NotImplementedError, match=r"beacon in sokoban \(paper\) are known, but the method is not in this"
-    ):
-        Paper("beacon", "sokoban").recipe()
-    with pytest.raises(
-        ValueError, match=r"no paper's settings for the method 'reward-flow'.*did you mean 'rewardflow'"
-    ):
-        paper("reward-flow", "alfworld")
-    with pytest.raises(ValueError, match=r"paper of 'graphgpo' prints no settings for 'sotopia'; known: 'alfworld'"):
-        paper("graphgpo", "sotopia")
+    known = r"beacon in sokoban \(paper\) are known, but the method is not in this"
+    refuses(NotImplementedError, known, Paper("beacon", "sokoban").recipe)
+    known = r"no paper's settings for the method 'reward-flow'.*did you mean 'rewardflow'"
+    refuses(ValueError, known, paper, "reward-flow", "alfworld")
+    known = r"paper of 'graphgpo' prints no settings for 'sotopia'; known: 'alfworld'"
+    refuses(ValueError, known, paper, "graphgpo", "sotopia")
     assert paper("graphgpo", "webshop", "script") is paper("graphgpo", "webshop")  # no script of its own
     assert paper("stepsearch", "searchqa").source == "script"  # nothing else was read
 
@@ -118,10 +112,8 @@ def test_training_settings_are_those_printed(key: Any) -> None:
 @pytest.mark.parametrize("key", list(METHOD), ids="-".join)
 def test_what_belongs_to_the_method_is_as_printed(key: Any) -> None:
     found = PAPERS[key]
-    facts = {
-        **found.training, **found.options, **found.scorer, **found.environment, **found.others,
-        "lora_rank": found.lora_rank,
-    }  # fmt: skip
+    facts = {**found.training, **found.options, **found.scorer, **found.environment, **found.others}
+    facts["lora_rank"] = found.lora_rank
     for name, value in METHOD[key].items():
         assert facts.get(name, ABSENT) == value, name
 
@@ -132,7 +124,6 @@ def test_differences_and_facts_that_are_set_elsewhere_are_listed() -> None:
     assert found.differences(config) == [
         "optimiser.minibatch_rows: paper 256, here 64", "iterations: paper 100, here 3"
     ]  # fmt: skip
-    assert {"steps: 25", "success_reward: 1.0", "reply_tokens: 512", "validation_temperature: 0.4"} <= set(
-        found.unset()
-    )
+    elsewhere = {"steps: 25", "success_reward: 1.0", "reply_tokens: 512", "validation_temperature: 0.4"}
+    assert elsewhere <= set(found.unset())
     assert found.config().loss.dual_clip is TrainerConfig().loss.dual_clip

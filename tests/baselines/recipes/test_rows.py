@@ -83,9 +83,7 @@ def trainer(folder: Any, iterations: int, **changes: Any) -> Trainer:
     )  # fmt: skip
 
 
-def test_training_follows_the_curriculum_and_validation_does_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_training_follows_the_curriculum_and_validation_does_not(monkeypatch: Any, tmp_path: Any) -> None:
     noise = watched(monkeypatch)
     trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run(lambda made, _, row: made.iteration < 1)
     # The start is validated; then comes the first group.

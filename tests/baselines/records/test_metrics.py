@@ -1,6 +1,5 @@
 """Records of a run: metrics, event files, use of the machine, callbacks."""
 
-import builtins
 import dataclasses
 import json
 import re
@@ -28,79 +27,39 @@ from baselines.records.utilisation import (
     update_figures,
 )
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.corridor_learning import TASKS, repeatable, small_policy, trainer
+from tests.baselines.corridor_learning import TASKS, small_policy, trainer
 from tests.cases import cases
 from tests.refusals import refuses
 
 
-def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path)
+def test_rows_survive_the_first_says_what_is_played_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
+    log, path = MetricsLog(tmp_path, tensorboard=False), tmp_path / "log.jsonl"
+    log.about = {"data": "data=/games", "data_fingerprint": "0123456789abcdef"}
     log.resume(-1)
     for iteration in range(4):
-        log.append({"iteration": iteration, "success": iteration / 4})
+        log.append({"iteration": iteration, "success": iteration / 4, "kl": float("nan"), "loss": float("inf")})
     other = MetricsLog(tmp_path)
     other.resume(2)
     other.append({"iteration": 3, "success": 1.0})
-    assert [row["success"] for row in read_log(tmp_path / "log.jsonl")] == [0.0, 0.25, 0.5, 1.0]
-    assert other.rows == read_log(tmp_path / "log.jsonl")
+    rows = [{"iteration": i, "success": i / 4, "kl": None, "loss": None} for i in range(3)]
+    rows.append({"iteration": 3, "success": 1.0})
+    assert other.rows == read_log(path) == rows
+    assert other.about == read_about(path) == log.about
+    rows[0] |= log.about
+    assert [json.loads(line) for line in path.read_text().splitlines()] == rows
 
 
-def test_the_first_row_says_what_is_played_and_a_resumed_run_keeps_it(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path, tensorboard=False)
-    log.about = {"data": "data=/games", "data_fingerprint": "0123456789abcdef"}
-    log.resume(-1)
-    log.append({"iteration": 0, "success": 0.5})
-    log.append({"iteration": 1, "success": 1.0})
-    other = MetricsLog(tmp_path)
-    other.resume(1)
-    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert lines == [
-        {"iteration": 0, "success": 0.5, "data": "data=/games", "data_fingerprint": "0123456789abcdef"},
-        {"iteration": 1, "success": 1.0},
-    ]
-    assert other.rows == read_log(tmp_path / "log.jsonl") == [
-        {"iteration": 0, "success": 0.5}, {"iteration": 1, "success": 1.0}
-    ]  # fmt: skip
-    assert other.about == read_about(tmp_path / "log.jsonl") == log.about
-
-
-def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path)
-    log.resume(-1)
-    log.append({"iteration": 1, "kl": float("nan"), "loss": float("inf")})
-    assert json.loads((tmp_path / "log.jsonl").read_text()) == {"iteration": 1, "kl": None, "loss": None}
-
-
-def test_a_cut_last_line_is_left_out_and_a_wrong_line_named(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"iteration": 0}\n{"iterat')
-    assert read_log(path) == [{"iteration": 0}]
-    path.write_text('{"iteration": 0}\nhello\n{"iteration": 1}\n')
-    refuses(ValueError, r"log.jsonl, line 2: not a row", read_log, path)
-
-
-def test_folders_are_optional_and_clocks_taken_out() -> None:
+def test_folders_are_optional() -> None:
     log = MetricsLog(None)
     log.append({"iteration": 1})
     log.append({"iteration": 2})
     log.resume(1)
     assert log.rows == [{"iteration": 1}]
-    row = {"iteration": 1, "seconds": 1.0, "seconds_update": 1.0, "share_update": 50.0, "tokens_per_second": 9.0}
-    assert repeatable([{**row, "success": 0.5, "steps_per_row": 2.0}])[0] == {
-        "iteration": 1, "success": 0.5, "steps_per_row": 2.0
-    }  # fmt: skip
 
 
 def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuses(ValueError, "need a folder", MetricsLog, None, tensorboard=True)
-    real = builtins.__import__
-
-    def missing(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.startswith("torch.utils.tensorboard"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     refuses(ImportError, r"pip install .*\[train\]., or tensorboard=False", MetricsLog, tmp_path, tensorboard=True)
 
 
@@ -108,24 +67,19 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
     "line, words",
     (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
     (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
-    (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
     (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
-    (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
     (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
     (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
     (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
     (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
     (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
-    (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
     (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
     (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
     (b"[1]", "expected an object of numbers, got list"),
-    (b"5", "expected an object of numbers, got int"),
     (b"", "not JSON"),
     (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
     (b"[" * 200_000, "nested too deeply"),
     (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
-    (b"\x00" * 50, "not JSON"),
 )
 def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
     path = tmp_path / "log.jsonl"
@@ -142,22 +96,6 @@ def test_a_log_without_the_rows_before_its_checkpoint_is_refused(tmp_path: Path)
         with pytest.raises(ValueError, match=f"its checkpoint of iteration 3: wrong or missing rows, .*is {first};"):
             MetricsLog(tmp_path).resume(3)
         assert path.read_text() == text
-
-
-def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
-    state = {
-        "a": [torch.arange(3), {1: torch.tensor(2.5), "x": (None, True, 0.1)}],
-        "b": "text",
-        "empty": torch.zeros(0),
-    }
-    tree, tensors = split(state)
-    assert sorted(tensors) == ["a.0", "a.1.1", "empty"]
-    write_tensors(tmp_path, "state", tensors)
-    found = join(tree, read_tensors(tmp_path, "state"))
-    assert torch.equal(found["a"][0], torch.arange(3))
-    assert torch.equal(found["a"][1][1], torch.tensor(2.5))
-    assert found["a"][1]["x"] == (None, True, 0.1)
-    assert (found["b"], found["empty"].shape) == ("text", (0,))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.bool])
@@ -203,21 +141,15 @@ def test_costs_of_a_training_pass_and_a_decode_step_by_hand() -> None:
     weights, attention = by_hand(len(policy.tokenizer))
     # Forward and backward of all weights is 6 per weight and token; attention 3 * a S^2 / 2, S = 3 and 5.
     assert training_flops(policy.model, [3, 5]) == 6 * weights * 8 + 1.5 * attention * (9 + 25)
-    policy = small_policy()
-    weights, attention = by_hand(len(policy.tokenizer))
-    policy.model.requires_grad_(False)
-    assert training_flops(policy.model, [4]) == 4 * weights * 4 + 1.5 * attention * 16
-    policy = small_policy()
-    weights, attention = by_hand(len(policy.tokenizer))
     assert forward_flops(policy.model, [3, 5]) == 2 * weights * 8 + attention * (9 + 25) / 2
     assert 3 * forward_flops(policy.model, [7]) == training_flops(policy.model, [7])
-    policy = small_policy()
-    weights, attention = by_hand(len(policy.tokenizer))
     # Keys and values of one layer and one head of size 8, two bytes each: 32 bytes per token of context.
     read = 2 * weights + 3 * 10 * 32
     assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
     computed = 2 * weights * 3 + attention * 3 * 10
     assert decode_seconds(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(computed)
+    policy.model.requires_grad_(False)
+    assert training_flops(policy.model, [4]) == 4 * weights * 4 + 1.5 * attention * 16
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
@@ -267,26 +199,22 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_samples_say_what_was_seen_said_and_credited(tmp_path: Path) -> None:
-    seen: dict[int, Any] = {}
+    seen: dict[tuple[int, str, int], Any] = {}
 
     def note(run: Any, table: Any, row: Any) -> None:
-        seen[int(row["iteration"])] = None if table is None else (table, run.advantages)
+        for i in range(0 if table is None else len(table)):
+            place = int(row["iteration"]), str(table.trajectories[table.trajectory[i]]), int(table.t[i])
+            state = str(table.states[table.state[i]])
+            seen[place] = (run.advantages[i], table.replies[i].text, bool(table.valid[i]), state)
 
-    trainer(iterations=2).run(note, Samples(tmp_path))
+    rows = trainer(iterations=2).run(note, Samples(tmp_path))
+    assert len(seen) == sum(row.get("steps", 0) for row in rows)
     found = lines(tmp_path)
     assert [line["iteration"] for line in found] == [1] * 8 + [2] * 8
     for line in found:
-        table, advantages = seen[line["iteration"]]
-        keys = [f"{g} {a} {t}" for g, a, t in zip(table.group, table.trajectory, table.t, strict=True)]
-        assert len(set(keys)) == len(keys)
-        row = next(
-            i for i in range(len(table))
-            if str(table.trajectories[table.trajectory[i]]) == line["trajectory"] and table.t[i] == line["t"]
-        )  # fmt: skip
-        assert (line["advantage"], line["reply"]) == (advantages[row], table.replies[row].text)
-        assert line["valid"] == table.valid[row]
+        expected = seen[line["iteration"], line["trajectory"], line["t"]]
+        assert tuple(line[name] for name in ("advantage", "reply", "valid", "state")) == expected
         assert "cell" in line["prompt"]
-        assert line["state"] == str(table.states[table.state[row]])
 
 
 def test_a_resumed_run_writes_the_same_samples(tmp_path: Path) -> None:

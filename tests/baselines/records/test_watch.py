@@ -136,16 +136,9 @@ def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> N
 
 def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     def hopeless(folder: Path, iterations: int, **changes: Any) -> tuple[list[Row], list[str]]:
-        made = trainer(
-            folder=folder,
-            iterations=iterations,
-            learning_rate=0.0,
-            credit=lambda table: np.zeros(len(table)),
-            loss={"kl": 0.0},
-            validation={"every": 0},
-            checkpoint={"every": 1, "keep": 50},
-            **changes,
-        )
+        given = {"learning_rate": 0.0, "loss.kl": 0.0, "validation.every": 0, "checkpoint": {"every": 1, "keep": 50}}
+        given |= {"credit": lambda table: np.zeros(len(table)), **changes}
+        made = trainer(folder=folder, iterations=iterations, **given)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             return made.run(), [str(one.message) for one in caught if "iteration" in str(one.message)]

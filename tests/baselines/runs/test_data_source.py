@@ -1,32 +1,25 @@
 """Runs play the data that variables and options name; published configurations stay what they were without either."""
 
-import dataclasses
 import json
 import lzma
 import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
 import gymnasium as gym
-from typer.testing import CliRunner
+import pytest
 
 from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.registry import SETTINGS, settings_of
-from baselines.runs.config import Config, make_config
+from baselines.runs.config import Config
 from baselines.runs.data_source import DataSource, hand_on, noted, open_data
 from baselines.runs.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
-from benchmarks.run import app
-from benchmarks.training.head_to_head import plan_study
-from benchmarks.training.records import load as load_study
 from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
+from tests.baselines.configs import config_of
+from tests.benchmarks.command import run
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -47,38 +40,22 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(place, counts)
 
 
-def config_of(env: str, model: str = "tiny", **changes: int) -> Config:
-    row = settings_of(env)
-    sizes = dataclasses.replace(row.played_by(model).full, **changes)
-    return make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=sizes)
-
-
 def opened(env: str, given: dict[str, Any], **options: Any) -> tuple[Config, DataSource]:
-    return open_data(config_of(env, **options.pop("changes", {})), settings_of(env), given, **options)
+    config = config_of(env, full=True, **options.pop("changes", {}))
+    return open_data(config, settings_of(env), given, **options)
 
 
 @pytest.mark.parametrize("model", ["tiny", "other"])
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
-def test_without_variables_and_options_a_configuration_is_what_it_was(row: Any, model: str) -> None:
-    for sizes in (row.full, row.quick):
-        config = make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=sizes)
+def test_without_variables_and_options_a_configuration_is_what_it_was(row, model, tmp_path, monkeypatch) -> None:
+    for full in (True, False):
+        config = config_of(row.name, model, full)
         found, source = open_data(config, row, {})
         assert (found, source.source) == (config, "generated")
-
-
-@pytest.mark.parametrize(
-    ("name", "env", "model"),
-    [("sokoban", "sokoban", "tiny"), ("sotopia", "sotopia", "tiny"), ("alfworld", "alfworld", "tiny"),
-     ("searchqa-smollm2", "searchqa", "smollm2")],
-)  # fmt: skip
-def test_published_studies_can_be_gone_on_with(name: str, env: str, model: str) -> None:
-    plan = plan_study(settings_of(env), model, ["grpo"], [7], options={})
-    published = load_study(PUBLISHED / f"{name}.json").config
-    if name == "searchqa-smollm2":  # of training rules 1: run again, not joined
-        assert (published.rules, plan.config.rules) == (1, 2)
-        published = dataclasses.replace(published, rules=2)
-    assert plan.config == published
-    assert plan.config.name == name
+    if row.name == "alfworld":  # generated tasks are played where they are asked for, whatever the variable says
+        monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
+        found, source = open_data(config, row, {"data": "generated"})
+        assert (found, source.source) == (config, "generated")
 
 
 @pytest.mark.parametrize("command", [[], ["train"], ["head-to-head"]], ids=lambda words: "".join(words) or "benchmark")
@@ -92,21 +69,17 @@ def test_data_that_are_not_there_end_a_command_as_they_end_gym_make(
     monkeypatch.setenv(variable, str(missing))
     with pytest.raises(ValueError, match="is not a folder") as raised:
         gym.make(settings_of(env).id)
-    result = CliRunner().invoke(app, [*command, "--env", env, "--quick", "--out", str(tmp_path / "out")])
-    assert result.exit_code == 2
-    assert str(raised.value) in result.output
-    assert str(missing) in result.output
+    asked = (*command, "--env", env, "--quick", "--out", tmp_path / "out")
+    said = run(*asked, status=2)
+    assert (str(raised.value) in said, str(missing) in said) == (True, True)
     assert not (tmp_path / "out").exists()
     # An option wins over the variable.
     wrong = tmp_path / "elsewhere"
-    given = ["--option", f"data={wrong}"]
-    result = CliRunner().invoke(app, [*command, "--env", env, "--quick", "--out", str(tmp_path / "out"), *given])
-    assert (result.exit_code, str(wrong) in result.output, str(missing) in result.output) == (2, True, False)
+    said = run(*asked, "--option", f"data={wrong}", status=2)
+    assert (str(wrong) in said, str(missing) in said) == (True, False)
 
 
-def test_official_games_are_trained_validated_and_tested_on_in_the_splits_that_they_have(
-    games: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_official_games_are_trained_validated_and_tested_on_in_the_splits_that_they_have(games, monkeypatch) -> None:
     monkeypatch.setenv("ALFWORLD_DATA", str(games))
     config, source = opened("alfworld", {})
     assert source.tasks == {"train": 7, "valid_seen": 5, "valid_unseen": 4}
@@ -201,12 +174,6 @@ def test_what_a_user_says_of_generated_tasks_wins() -> None:
     assert config.data is None
     refuses(ValueError, "--option split='test': a run sets 'split' itself", opened, "alfworld", {"split": "test"})
     refuses(TypeError, r"unknown argument 'num_gmes'.*did you mean 'num_games'", opened, "alfworld", {"num_gmes": 90})
-
-
-def test_generated_tasks_are_played_where_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
-    config, source = opened("alfworld", {"data": "generated"})
-    assert (config, source.source) == (config_of("alfworld"), "generated")
 
 
 def test_published_activities_are_trained_on() -> None:

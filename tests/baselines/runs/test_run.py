@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 import baselines
 from baselines import train
@@ -21,38 +19,16 @@ from baselines.runs.engine import Engine
 from baselines.runs.pass_memory import Allocations, count_pass, pass_sizes
 from baselines.runs.plan import CARDS, GIB, Device, DoesNotFitError, Planner
 from baselines.runs.settings import RunSettings, run_settings
-from benchmarks.run import app
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
+from tests import own_worlds
 from tests.baselines.corridor_learning import repeatable
+from tests.benchmarks import command
 from tests.cases import cases
 from tests.refusals import refuses
 
 SMALL = {"iterations": 1, "groups": 2, "group_size": 2, "quick": True, "progress": False}
-OWN = '''
-import gymnasium as gym
-import numpy as np
-
-class Stairs(gym.Env):
-    """Words that begin with n to z lead up from one of three steps; the fourth wins, the ground loses."""
-
-    observation_space = action_space = gym.spaces.Text(100)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.height = int(self.np_random.integers(1, 4))
-        return str(self.height), {}
-
-    def step(self, action):
-        self.height += 1 if action[:1] >= "n" else -1
-        return str(self.height), float(self.height == 4), self.height in (0, 4), False, {"success": self.height == 4}
-
-gym.register("Mine/Stairs-v0", Stairs, max_episode_steps=8)
-
-def credit(table):
-    return np.where(table.won, 1.0, -0.1)
-'''
 
 
 def test_five_lines_give_a_policy_a_log_and_a_folder(tmp_path, monkeypatch):
@@ -110,12 +86,11 @@ def test_a_run_that_has_cloned_all_weights_goes_on(stored, tmp_path):
     assert not hasattr(run.policy.model, "begins_adapted")
 
 
-def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
-    (tmp_path / "my_stairs.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def test_modules_of_ones_own_are_named_or_handed_over(tmp_path):
+    stairs = "tests.own_worlds:Mine/Stairs-v0"
     numbers = {**SMALL, "iterations": 3, "groups": 4, "group_size": 8, "learning_rate": 1e-2}
-    named = train("my_stairs:Mine/Stairs-v0", method="my_stairs:credit", out=tmp_path / "named", **numbers)
-    handed = train("my_stairs:Mine/Stairs-v0", method=sys.modules["my_stairs"].credit, out=tmp_path / "f", **numbers)
+    named = train(stairs, method="tests.own_worlds:credit", out=tmp_path / "named", **numbers)
+    handed = train(stairs, method=own_worlds.credit, out=tmp_path / "f", **numbers)
     assert np.allclose([row["success"] for row in named.log[1:]], [row["success"] for row in handed.log[1:]])
     assert named.log[-1]["success"] > named.log[1]["success"]
 
@@ -258,9 +233,7 @@ def test_allocations_are_counted_while_they_live() -> None:
 
 def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
     model = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64).model
-    planned = count_pass(
-        model.config, torch.float32, 0, None, False, 4, 16, 5
-    )  # 4 rows of 16 tokens, 5 of them replies
+    counted = count_pass(model.config, torch.float32, 0, None, False, 4, 16, 5)  # 4 rows of 16 tokens, 5 of replies
     for weight in model.parameters():
         weight.grad = torch.zeros_like(weight)
     with Allocations() as found:
@@ -268,8 +241,8 @@ def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
         hidden = hidden_at(model, ids, lines, places, use_cache=False)[0]
         token_logprobs(model.get_output_embeddings(), hidden, ids[0, :1].repeat(20)).logprobs.sum().backward()
     weights = sum(weight.numel() for weight in model.parameters())
-    assert planned[:4] == (weights, weights, 0, 4 * weights)
-    assert planned.activations == pytest.approx(found.peak, rel=0.1)
+    assert counted[:4] == (weights, weights, 0, 4 * weights)
+    assert counted.activations == pytest.approx(found.peak, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +263,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def planned(folder: Path, **given: Any) -> tuple[RunSettings, Planner]:
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32, **given)
+    return settings, Planner(settings, CARDS["h100"])
+
+
+def configured(settings: RunSettings, **config: Any) -> RunSettings:
+    return dataclasses.replace(settings, config=dataclasses.replace(settings.config, **config))
+
+
 def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: Path) -> None:
-    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32)
-    planner = Planner(settings, CARDS["h100"])
+    settings, planner = planned(folder)
     plan = planner.check(settings)
     facts = plan.facts
     assert facts["model"].startswith("1,580,643,840 parameters, 36,929,536 trained (adapter of rank 32)")
@@ -313,7 +294,7 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
     # A layer's adapted weights: queries and outputs, keys and values, three of the MLP; in the base's type.
     assert generation["a copy to play"] == 2 * 28 * 1536 * (2 * 1536 + 2 * 256 + 3 * 8960)
     assert "a copy to play" not in update
-    whole = dataclasses.replace(settings, config=dataclasses.replace(settings.config, lora=0))
+    whole = configured(settings, lora=0)
     parts = planner.plan(whole).stages["update"]
     assert (parts["weights"] + parts["gradients"] + parts["optimiser"]) / GIB == pytest.approx(23.0, abs=0.01)
     assert parts["reference"] in (0, 4 * 1_543_714_304)
@@ -326,30 +307,27 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
 
 
 def test_a_validation_of_more_episodes_than_an_iteration_is_planned(folder: Path) -> None:
-    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32)
-    planner = Planner(settings, CARDS["h100"])
+    settings, planner = planned(folder)
     validation, one, token = planner.plan(settings).stages["validation"], planner.played, 2 * 28 * 2 * 128 * 2
     # 32 tasks beside 8 episodes; the keys of the greedy player's turns are there while the other one plays.
     assert validation["keys and values"] == 32 * 192 * token
     assert validation["kept between turns"] == 2 * 32 * (one.fresh + one.steps * one.reply) * token
     # Rollouts need 6.1 GiB. Of 7.5 an eighth is for kept keys, and 7.05 are available.
     planner.device = Device("small", 7.5 * GIB, 1e12, 1e12)
-    with pytest.raises(DoesNotFitError, match=r"available: --validation-tasks 8 makes it 6\.\d+ GiB"):
-        planner.check(settings)
-    few = dataclasses.replace(settings, config=dataclasses.replace(settings.config, validation_tasks=8))
+    refuses(DoesNotFitError, r"available: --validation-tasks 8 makes it 6\.\d+ GiB", planner.check, settings)
+    few = configured(settings, validation_tasks=8)
     assert "validation" not in planner.check(few).stages
 
 
 def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -> None:
-    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32, clone=4)
-    planner = Planner(settings, CARDS["h100"])
+    settings, planner = planned(folder, clone=4)
     plan = planner.plan(settings)
     cloning, update = plan.stages["cloning"], plan.stages["update"]
     # The adapter is what is cloned: 36,929,536 weights with gradients and two moments.
     assert {name: cloning[name] for name in ("weights", "gradients", "optimiser")} == {
         name: update[name] for name in ("weights", "gradients", "optimiser")
     }
-    whole = dataclasses.replace(settings, config=dataclasses.replace(settings.config, lora=0))
+    whole = configured(settings, lora=0)
     whole = dataclasses.replace(
         whole, training=whole.training.changed(**{"memory.microbatch_tokens": 64, "loss.kl": 0.0})
     )
@@ -359,25 +337,20 @@ def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -
     assert sum(cloning[name] for name in ("weights", "gradients", "optimiser")) == 16 * 1_543_714_304
     assert {"activations of 1,176 tokens"} < set(cloning)
     assert plan.needed >= sum(cloning.values()) > sum(plan.stages["update"].values())
-    bare = dataclasses.replace(whole, config=dataclasses.replace(whole.config, clone_tasks=0))
+    bare = configured(whole, clone_tasks=0)
     assert "cloning" not in planner.plan(bare).stages
     assert "cloning" in planner.plan(dataclasses.replace(bare, episodes=folder)).stages
 
 
 def test_what_does_not_fit_says_which_settings_make_it_fit_if_any(folder: Path) -> None:
-    given = ["train", "--plan", "--env", "corridor", "--model", str(folder), "--set", "loss.kl=0.01", "--card"]
-    result = CliRunner().invoke(app, [*given, "rtx4090"])
-    assert result.exit_code == 1, result.output
-    said = " ".join((result.stdout + result.stderr).split())
-    assert "the run needs" in said
-    assert "--set loss.reference=bfloat16" in said
-    assert "--lora 32 makes it" in said
-    result = CliRunner().invoke(app, [*given, "h101"])
-    assert (result.exit_code, "did you mean 'h100'" in result.output) == (2, True)
+    given = ("train", "--plan", "--env", "corridor", "--model", folder, "--set", "loss.kl=0.01", "--card")
+    said = command.run(*given, "rtx4090", status=1)
+    for words in ("the run needs", "--set loss.reference=bfloat16", "--lora 32 makes it"):
+        assert words in said
+    assert "did you mean 'h100'" in command.run(*given, "h101", status=2)
     settings = run_settings(settings_of("corridor"), method="grpo", model="tiny", seed=0, quick=True)
     planner = Planner(settings, Device("stamp", 1e5, 1e12, 1e11, gpu=False))
-    with pytest.raises(DoesNotFitError, match="no setting makes it fit"):
-        planner.check(settings)
+    refuses(DoesNotFitError, "no setting makes it fit", planner.check, settings)
 
 
 @cases(
@@ -387,9 +360,7 @@ def test_what_does_not_fit_says_which_settings_make_it_fit_if_any(folder: Path) 
     ({"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}, None,
      ("flash_attention_2", "flex_attention"), 8192),
 )  # fmt: skip
-def test_attention_and_passes_are_those_of_the_run(
-    changes: dict[str, Any], asked: str | None, chosen: tuple[str, ...], tokens: int, tmp_path: Path
-) -> None:
+def test_attention_and_passes_are_those_of_the_run(changes, asked, chosen, tokens, tmp_path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SHAPE | changes))
     settings = run_settings(settings_of("corridor"), method="grpo", model=str(tmp_path), seed=0, lora=32)
     settings = dataclasses.replace(settings, training=settings.training.changed(**{"memory.microbatch_rows": None}))

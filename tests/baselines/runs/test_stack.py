@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from agentgym.outside.text import DataError
-from baselines.environments.registry import SETTINGS, settings_of
+from baselines.environments.registry import SETTINGS
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
-from baselines.runs.config import make_config
 from baselines.runs.stack import (
     ObservationLog,
     cloning,
@@ -28,6 +27,7 @@ from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.vision import data_url
 from policies.vision import policy as vision
+from tests.baselines.configs import config_of
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[3]
@@ -41,26 +41,23 @@ print(name, config.model, sum(weights.numel() for weights in new_policy(config, 
 """
 
 
-def config_of(env, model):
-    row = settings_of(env)
-    return make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=row.played_by(model).quick)
+def stored(folder, dtype=torch.float32):
+    """A model with its tokenizer, and no settings of a policy."""
+    policy = tiny_policy(["up"], seed=0, layers=1)
+    policy.model.to(dtype).save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
 def test_a_model_from_a_folder_may_write_a_whole_command_and_is_cloned_gently(row, tmp_path):
-    tiny_policy(["up"], seed=0, layers=1).model.save_pretrained(tmp_path)
-    tiny_policy(["up"], seed=0, layers=1).tokenizer.save_pretrained(tmp_path)
+    stored(tmp_path, torch.bfloat16)
     config = config_of(row.name, str(tmp_path))
     policy = new_policy(config, 0)
     assert policy.settings.max_new_tokens >= 16
     assert policy.model.dtype == torch.float32
     assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 1e-5, "microbatch_rows": 8}
-
-
-@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
-def test_the_tiny_model_is_cloned_as_ever(row):
-    config = config_of(row.name, TINY)
-    assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 3e-3}
+    tiny = config_of(row.name)
+    assert cloning(tiny) == {"epochs": tiny.clone_epochs, "learning_rate": 3e-3}
 
 
 def test_earlier_records_say_what_they_were_run_with():
@@ -87,16 +84,8 @@ def test_boards_that_are_pictures_are_for_a_model_that_sees(tmp_path):
     assert isinstance(new_policy(config_of("visualsokoban", str(tmp_path / "model")), 0), type(policy))
 
 
-def test_a_model_that_sees_is_cloned_longer_than_one_that_reads():
-    sees, reads = settings_of("visualsokoban").full, settings_of("sokoban").full
-    assert sees.clone_epochs >= 14  # after five passes a clone repeated 57 % of the expert's moves, then 65 %
-    assert sees.clone_tasks > reads.clone_tasks
-
-
 def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
-    small = tiny_policy(["up"], seed=0, layers=1)
-    small.model.save_pretrained(tmp_path)
-    small.tokenizer.save_pretrained(tmp_path)
+    stored(tmp_path)
     monkeypatch.setattr(smollm2, "smollm2_folder", lambda: tmp_path)
     config = config_of("searchqa", SMOLLM2)
     policy = new_policy(config, 0)
@@ -130,14 +119,11 @@ def test_a_model_of_the_hub_is_found_in_the_cache_by_its_name(tmp_path):
     assert result.stdout.split() == ["someone/tiny-model", "someone/tiny-model", str(count)]
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path):
+def test_a_folder_is_taken_as_it_is_and_what_is_no_name_on_the_hub_is_a_missing_one(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     assert find_model(str(tmp_path)) == str(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
-def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
-    refuses(DataError, r"no config.json\)$", find_model, name, download=True)
+    for name in ("/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""):
+        refuses(DataError, r"no config.json\)$", find_model, name, download=True)
 
 
 def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):

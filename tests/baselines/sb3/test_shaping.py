@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as check
 
 from baselines.sb3.shaping import SB3Config, train
 from baselines.sb3.sokoban import (
@@ -86,46 +87,42 @@ def test_without_the_library_its_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     refuses(ImportError, r"pip install .*\[sb3\]", train, SHORT, "shaped", 0)
 
 
-class TestWithTheLibrary:
-    @pytest.fixture(autouse=True)
-    def _library(self) -> None:
-        pytest.importorskip("stable_baselines3")
+@pytest.mark.filterwarnings("ignore:.*image:UserWarning", "ignore:.*minimal resolution:UserWarning")
+def test_the_librarys_own_check() -> None:
+    check(env_of("shaped"), skip_render_check=True)
 
-    @pytest.mark.filterwarnings("ignore:.*image:UserWarning", "ignore:.*minimal resolution:UserWarning")
-    def test_the_librarys_own_check(self) -> None:
-        from stable_baselines3.common.env_checker import check_env as check
 
-        check(env_of("shaped"), skip_render_check=True)
+@pytest.mark.parametrize("reward", REWARDS)
+def test_a_seed_gives_one_training(reward: str) -> None:
+    def plain(training: Any) -> list[dict[str, Any]]:
+        return [{**dataclasses.asdict(point), "seconds": 0.0} for point in training.points]
 
-    @pytest.mark.parametrize("reward", REWARDS)
-    def test_a_seed_gives_one_training(self, reward: str) -> None:
-        def plain(training: Any) -> list[dict[str, Any]]:
-            return [{**dataclasses.asdict(point), "seconds": 0.0} for point in training.points]
+    one, again = train(SHORT, reward, 3), train(SHORT, reward, 3)
+    assert plain(one) == plain(again)
+    parameters = [
+        np.concatenate([value.detach().numpy().ravel() for value in training.model.policy.parameters()])
+        for training in (one, again, train(SHORT, reward, 4))
+    ]
+    assert (parameters[0] == parameters[1]).all()
+    assert (parameters[0] != parameters[2]).any()
+    assert [point.steps for point in one.points] == [0, 256, 512]
+    assert [len(point.training) for point in one.points] == [3, 3, 3]
+    assert (one.points[-1].known > 0) == (reward == "shaped")
+    assert one.graphs.n_solved == one.points[-1].known
 
-        one, again = train(SHORT, reward, 3), train(SHORT, reward, 3)
-        assert plain(one) == plain(again)
-        parameters = [
-            np.concatenate([value.detach().numpy().ravel() for value in training.model.policy.parameters()])
-            for training in (one, again, train(SHORT, reward, 4))
-        ]
-        assert (parameters[0] == parameters[1]).all()
-        assert (parameters[0] != parameters[2]).any()
-        assert [point.steps for point in one.points] == [0, 256, 512]
-        assert [len(point.training) for point in one.points] == [3, 3, 3]
-        assert (one.points[-1].known > 0) == (reward == "shaped")
-        assert one.graphs.n_solved == one.points[-1].known
 
-    def test_how_often_is_evaluated_does_not_change_what_is_learned(self) -> None:
-        often, once = train(SHORT, "shaped", 0), train(dataclasses.replace(SHORT, evaluate_every=512), "shaped", 0)
-        assert often.points[-1].training == once.points[-1].training
-        assert often.graphs.state_dict() == once.graphs.state_dict()
+def test_how_often_is_evaluated_does_not_change_what_is_learned() -> None:
+    often, once = train(SHORT, "shaped", 0), train(dataclasses.replace(SHORT, evaluate_every=512), "shaped", 0)
+    assert often.points[-1].training == once.points[-1].training
+    assert often.graphs.state_dict() == once.graphs.state_dict()
 
-    def test_shaping_reaches_the_learner(self) -> None:
-        # Rewards in the rollout buffer: without shaping only successes and what the library adds where an episode is
-        # cut off (the value of its last state); with shaping most steps of a level that was solved before.
-        buffers = {reward: train(SHORT, reward, 0).model.rollout_buffer.rewards for reward in ("success", "shaped")}
-        paid = {reward: float((buffer != 0).mean()) for reward, buffer in buffers.items()}
-        assert paid["success"] < 0.25 < paid["shaped"]
+
+def test_shaping_reaches_the_learner() -> None:
+    # Rewards in the rollout buffer: without shaping only successes and what the library adds where an episode is
+    # cut off (the value of its last state); with shaping most steps of a level that was solved before.
+    buffers = {reward: train(SHORT, reward, 0).model.rollout_buffer.rewards for reward in ("success", "shaped")}
+    paid = {reward: float((buffer != 0).mean()) for reward, buffer in buffers.items()}
+    assert paid["success"] < 0.25 < paid["shaped"]
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "credit" / "shaping.md"
@@ -137,11 +134,3 @@ def test_frozen_lake(capsys: pytest.CaptureFixture[str]) -> None:
     said = re.findall(r"^# (\[.*?\])", BLOCKS[0], re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == said
     assert len(said) == 2
-
-
-def test_stable_baselines(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("stable_baselines3")
-    exec(compile(BLOCKS[1], "second block", "exec"), {})
-    assert re.fullmatch(r"TaskGraphs\(8 tasks, \d+ states, \d+ edges\)", capsys.readouterr().out.strip())
-    # The page promises fifteen lines.
-    assert len([line for line in BLOCKS[1].splitlines() if line.strip()]) <= 15

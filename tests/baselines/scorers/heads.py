@@ -1,6 +1,6 @@
 """Scorers with a head, made to say something, and their gradients held against finite differences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,9 @@ import torch
 
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
+from baselines.scorers.critic import Critic
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
+from tests.wrappers.credit import learned, oracles
 
 
 @cache
@@ -29,8 +31,33 @@ def awake(scorer: Any, std: float = 0.3) -> Any:
 
 
 def learn(scorer: Any, table: StepTable, rate: float = 3e-3, rng: Any = None) -> dict[str, float]:
-    row: dict[str, float] = scorer.update(table, scorer.scores(table), None, rng or np.random.default_rng(0), rate)
+    targets = np.ones(len(table)) if isinstance(scorer, Critic) else None  # the others know what to learn
+    row: dict[str, float] = scorer.update(table, scorer.scores(table), targets, rng or np.random.default_rng(0), rate)
     return row
+
+
+def tiny_models() -> Iterator[tuple[StepTable, dict[str, Any], tuple[list[int], list[int]]]]:
+    """Yield a table, the answers recorded for models of one number per state and action, and its rows' places there."""
+    numbers = {case["case_id"]: i for i, case in enumerate(oracles.cases())}
+    results = learned.load("learned_tiny_model")["results"]
+    assert len(results) == 33
+    for result in results:
+        table, _ = learned.batches()[numbers[result["case_id"]]]
+        states = [result["states"].index(table.states[state]) for state in table.state]
+        yield table, result, (states, [result["actions"].index(table.actions[action]) for action in table.action])
+
+
+def agrees(start: Any, answer: dict[str, Any], loss: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Compare a loss at some weights, its gradient, and the loss one step of gradient descent later with an answer."""
+    weights = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+    found = loss(weights)
+    (gradient,) = torch.autograd.grad(found, weights)
+    assert found.item() == pytest.approx(answer["loss"], abs=1e-8)
+    np.testing.assert_allclose(gradient.numpy(), answer["gradient"], atol=1e-8, rtol=0)
+    with torch.no_grad():
+        assert loss(weights - answer["rate"] * gradient).item() == pytest.approx(
+            answer["loss_after_one_step"], abs=1e-8
+        )
 
 
 def two_layers(table: StepTable) -> Any:

@@ -1,4 +1,4 @@
-"""Contributions of steps and of segments."""
+"""Contributions of steps and of segments, and action values."""
 
 import dataclasses
 import functools
@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.recipes import RECIPES
+from baselines.scorers.action_value import ActionValue, ActionValueConfig, action_loss
 from baselines.scorers.contribution import Contribution, ContributionConfig, sum_error
 from baselines.scorers.segmented_reward import SegmentedReward, SegmentedRewardConfig
-from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, digest, small_policy, trainer
-from tests.baselines.scorers.heads import awake, finite_differences, learn, played, two_layers
-from tests.wrappers.credit import learned, oracles
+from tests.baselines.corridor_learning import babbling_policy, digest, small_policy, trainer
+from tests.baselines.scorers.heads import agrees, awake, finite_differences, learn, played, tiny_models, two_layers
+from tests.wrappers.credit import learned
+from wrappers.credit import action_targets
 from wrappers.credit.hisr import hisr
 from wrappers.credit.segments import by_count, by_turn, whole
 
@@ -25,32 +26,19 @@ def sums(table: StepTable, scores: np.ndarray) -> np.ndarray:
 
 
 def test_losses_and_gradients_of_the_reference() -> None:
-    numbers = {case["case_id"]: i for i, case in enumerate(oracles.cases())}
-    for result in learned.load("learned_tiny_model")["results"]:
-        table, _ = learned.batches()[numbers[result["case_id"]]]
-        states = [result["states"].index(name) for name in np.array(table.states, object)[table.state]]
-        actions = [result["actions"].index(name) for name in np.array(table.actions, object)[table.action]]
-        w = torch.tensor(result["w"], dtype=torch.float64, requires_grad=True)
-        answer = result["answers"]["spa_mse"]
-        owner, outcome = torch.from_numpy(table.trajectory), torch.from_numpy(table.trajectory_won)
-        loss = sum_error(w[states, actions], owner, outcome)
-        loss.backward()  # type: ignore[no-untyped-call]
-        assert w.grad is not None
-        assert loss.item() == pytest.approx(answer["loss"], abs=1e-8)
-        np.testing.assert_allclose(w.grad.numpy(), answer["gradient"], atol=1e-8)
-        with torch.no_grad():
-            stepped = w - answer["rate"] * w.grad
-            after = sum_error(stepped[states, actions], owner, outcome)
-        assert after.item() == pytest.approx(answer["loss_after_one_step"], abs=1e-8)
+    def error(table: StepTable, contributions: torch.Tensor) -> torch.Tensor:
+        return sum_error(contributions, torch.from_numpy(table.trajectory), torch.from_numpy(table.trajectory_won))
+
+    for table, result, places in tiny_models():
+        agrees(result["w"], result["answers"]["spa_mse"], lambda w: error(table, w[places]))  # noqa: B023
     said = learned.scores("contribution")
     results = learned.load(learned.PAPER)["results"]
     for (table, rows), result in zip(learned.batches(), results, strict=True):
         contributions = torch.tensor(said[rows], requires_grad=True)
-        loss = sum_error(contributions, torch.from_numpy(table.trajectory), torch.from_numpy(table.trajectory_won))
-        loss.backward()  # type: ignore[no-untyped-call]
-        assert contributions.grad is not None
+        loss = error(table, contributions)
+        (gradient,) = torch.autograd.grad(loss, contributions)
         assert loss.item() == pytest.approx(result["spa"]["mse"], abs=1e-6)
-        np.testing.assert_allclose(contributions.grad.numpy(), result["spa"]["mse_grad_by_step"], atol=1e-6)
+        np.testing.assert_allclose(gradient.numpy(), result["spa"]["mse_grad_by_step"], atol=1e-6)
     table = played()
     lost = StepTable.from_trajectories(each for each in table.to_trajectories() if not each.won)
     scorer = Contribution(small_policy())
@@ -130,16 +118,12 @@ def test_it_finds_the_decisive_step_of_the_corridor() -> None:
     assert np.mean(np.array(best) == table.last[longer]) > 0.9
 
 
-def segmented_reward_played() -> StepTable:
-    return collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
-
-
 def by_two(table: StepTable) -> Any:
     return by_count(table, 2)
 
 
 def test_before_it_learns_only_grounding_rewards() -> None:
-    table = segmented_reward_played()
+    table = played(8)
     np.testing.assert_allclose(SegmentedReward(babbling_policy()).scores(table), 0.3 * (table.valid - 1.0))
     bonus = SegmentedReward(babbling_policy(), SegmentedRewardConfig(grounding="bonus", alpha=0.5)).scores(table)
     np.testing.assert_allclose(bonus, 0.5 * table.valid)
@@ -147,7 +131,7 @@ def test_before_it_learns_only_grounding_rewards() -> None:
 
 @pytest.mark.parametrize("segments", [by_turn, by_two])
 def test_rewards_are_hisrs_of_both_models(segments: Any) -> None:
-    table, policy = segmented_reward_played(), babbling_policy()
+    table, policy = played(8), babbling_policy()
     config = SegmentedRewardConfig(contribution=ContributionConfig(segments=segments), place="spread")
     reward, rng = SegmentedReward(policy, config), np.random.default_rng(0)
     before = digest(policy)
@@ -170,3 +154,56 @@ def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
     for part in (reward.contribution, reward.hindsight):
         assert part.config.microbatch_tokens == 100
     assert reward.hindsight.config.temperature == 0.7
+
+
+def rollouts_alone(table: StepTable) -> torch.Tensor:
+    """What each rollout says for itself, averaged with no other: .95^(T - 1 - t) if it was won."""
+    return torch.from_numpy(0.95 ** (np.diff(table.offsets)[table.trajectory] - 1 - table.t) * table.won)
+
+
+def test_recorded_losses_of_action_values() -> None:
+    for table, result, places in tiny_models():
+        target = rollouts_alone(table)
+        agrees(result["w"], result["answers"]["q_mse"], lambda w: action_loss(w[places], target, "squared").mean())  # noqa: B023
+    said = learned.scores("q")
+    results = learned.load(learned.PAPER)["results"]
+    for (table, rows), result in zip(learned.batches(), results, strict=True):
+        targets = torch.from_numpy(action_targets(table, unit="state"))
+        loss = action_loss(torch.logit(torch.from_numpy(said[rows])), targets, "cross-entropy").mean()
+        assert loss.item() == pytest.approx(result["agentprm"]["bce"], abs=1e-6)
+
+
+@pytest.mark.parametrize("passes", [{}, {"microbatch_rows": 2}, {"microbatch_tokens": 20}])
+def test_gradients_of_action_values_are_those_of_finite_differences(passes: Any) -> None:
+    table = played()
+    targets = action_targets(table, gamma=0.9, outcome="won")
+    config = ActionValueConfig(head="mlp", gamma=0.9, minibatch_rows=1000, max_grad_norm=1e9, **passes)
+
+    def loss(scorer: Any) -> float:
+        said = scorer.scores(table)
+        return float(-np.mean(targets * np.log(said) + (1 - targets) * np.log(1 - said)))
+
+    finite_differences(awake(ActionValue(two_layers(table), config)), table, loss)
+
+
+def test_it_learns_what_actions_are_worth_in_the_corridor() -> None:
+    scorer, rng = ActionValue(small_policy()), np.random.default_rng(0)
+    tables = [played(12, seed=seed) for seed in range(3)]
+    rows = [learn(scorer, tables[k % 3], rng=rng) for k in range(24)]
+    assert rows[-1]["explained_variance"] > 0.2
+    table = played(12, seed=9)
+    scores = scorer.scores(table)
+    said = {(table.states[s], table.actions[a]): x for s, a, x in zip(table.state, table.action, scores, strict=True)}
+    # Inside a state the way to the goal is worth most; the step that arrives there is certain.
+    assert said["3", "right"] > 0.8
+    for cell in "123":
+        assert said[cell, "right"] == max(x for (state, _), x in said.items() if state == cell)
+
+
+def test_given_targets_are_fitted_instead() -> None:
+    table = played()
+    scorer = ActionValue(small_policy())
+    targets = np.linspace(0, 1, len(table))
+    assert scorer.update(table, targets, targets, np.random.default_rng(0), 1e-3)["explained_variance"] == 1.0
+    with pytest.raises(ValueError, match=r"needs targets between 0 and 1; row 0 has -0\.5"):
+        scorer.update(table, targets, targets - 0.5, np.random.default_rng(0), 1e-3)

@@ -2,20 +2,19 @@
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.recipes import RECIPES
 from baselines.scorers.hindsight import Hindsight, HindsightConfig, new_tokens, without
 from baselines.scorers.reply_in_hindsight import ReplyInHindsight, ReplyInHindsightConfig
 from policies.prompts import FIRST_PICTURE as P
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, digest, small_policy, trainer
+from tests.baselines.corridor_learning import babbling_policy, rollouts, small_policy, trainer
+from tests.playing import filled
 from tests.refusals import refuses
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hcapo import hcapo
@@ -24,39 +23,18 @@ from wrappers.credit.scores import reply_entropies
 RATE = 1e-2
 
 
-def played(policy: Any = None, size: int = 8, seed: int = 0) -> StepTable:
-    return collect(corridor(), policy or babbling_policy(), tasks=TASKS, group_size=size, seed=seed)
-
-
 def learn(model: Hindsight, table: StepTable, rng: np.random.Generator) -> dict[str, float]:
     return model.update(table, model.scores(table), None, rng, RATE)
 
 
 def two_turns(second: tuple[int, ...]) -> StepTable:
     """A trajectory of two turns whose prompts and replies are given tokens."""
-    return StepTable.from_arrays(
-        group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[0, 1], action=[0, 0], next_state=[1, 2], reward=[0, 1],
-        won=[1, 1], replies=[Reply("", (20, 21, 29), (25, 26), (-1.0,) * 2), Reply("", second, (27,), (-1.0,))],
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("hindsight", ["outcome", "cloze"])
-def test_a_new_model_gives_every_reply_importance_1(hindsight: Any) -> None:
-    policy, table = babbling_policy(), played()
-    before = digest(policy)
-    model = Hindsight(policy, HindsightConfig(hindsight=hindsight))
-    assert (model.scores(table) == 1.0).all()
-    row = learn(model, table, np.random.default_rng(0))
-    assert row["prm_loss"] > 0
-    assert row["prm_grad_norm"] > 0
-    scores = model.scores(table)
-    assert (scores > 0).all()
-    assert (scores != 1.0).any()
-    assert digest(policy) == before
+    replies = [Reply("", (20, 21, 29), (25, 26), (-1.0,) * 2), Reply("", second, (27,), (-1.0,))]
+    return filled(replies=replies, won=[1, 1])
 
 
 def test_prompts_with_the_outcome_in_front() -> None:
-    policy, table = babbling_policy(), played()
+    policy, table = babbling_policy(), rollouts(size=8)
     prompts = Hindsight(policy).prompts(table)
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
         text = "Won.\n" if table.won[row] else "Lost.\n"
@@ -105,7 +83,7 @@ def test_a_cloze_knows_what_came_after_but_not_the_reply_itself(second: tuple[in
 def test_the_gradient_is_that_of_the_mean_over_tokens_however_it_is_cut() -> None:
     policy = small_policy(max_new_tokens=3)
     with pytest.warns(RuntimeWarning, match="refused every action"):
-        table = played(policy, size=2)
+        table = rollouts(policy, 2)
     naive = Hindsight(policy)
     losses = [
         -naive.twin.score([prompt], [reply.token_ids], 1.0).logprobs.sum()
@@ -127,11 +105,7 @@ def test_it_learns_which_reply_the_outcome_tells() -> None:
     policy = babbling_policy()
     replies = policy.act(["cell 2"] * 96, {}, np.random.default_rng(0))
     right = np.array(["right" in reply.text for reply in replies])
-    n = len(replies)
-    table = StepTable.from_arrays(
-        group=[0] * n, trajectory=range(n), t=[0] * n, state=[0] * n, action=[r.text for r in replies],
-        next_state=[1] * n, reward=right.astype(float), won=right, replies=replies,
-    )  # fmt: skip
+    table = filled(replies=replies, trajectory=range(len(replies)), next_state=right, won=right)
     model, rng = Hindsight(policy, HindsightConfig(beta=1.0)), np.random.default_rng(0)
     rows = [learn(model, table, rng) for _ in range(40)]
     assert rows[-1]["prm_loss"] < rows[0]["prm_loss"]
@@ -141,25 +115,20 @@ def test_it_learns_which_reply_the_outcome_tells() -> None:
 
 
 def test_bounds_and_what_is_refused() -> None:
-    table = played()
+    table = rollouts(size=8)
     model = Hindsight(babbling_policy(), HindsightConfig(clip=2.0))
     scores = np.where(np.arange(len(table)) < 3, np.exp(-2.0), 1.0)
     row = model.update(table, scores, None, np.random.default_rng(0), 0.0)
     assert row["prm_clipped"] == pytest.approx(3 / len(table))
     policy = babbling_policy()
-    blind = SimpleNamespace(
-        model=policy.model, score=policy.score, tokenizer=lambda *_, **__: {"input_ids": [0]}
-    )  # every word unknown
+    unknown = lambda *_, **__: {"input_ids": [0]}  # noqa: E731  # every word
+    blind = SimpleNamespace(model=policy.model, score=policy.score, tokenizer=unknown)
     refuses(ValueError, r"same tokens of 'Lost.\\n' and 'Won.\\n'", Hindsight, blind)
-    table = played()
-    replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match="row 0 has 1 reply tokens and 0 log-probabilities"):
-        Hindsight(babbling_policy()).scores(dataclasses.replace(table, replies=replies))
 
 
 def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None:
     policy = babbling_policy()
-    table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
+    table = rollouts(policy)
     scorer = ReplyInHindsight(policy)
     for row, asked in enumerate(scorer.behind_ending(table)):
         ending = table.states[table.next_state[table.last[table.trajectory[row]]]]
@@ -175,7 +144,7 @@ def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None
 def test_scores_are_the_policys_likelihoods_one_reply_at_a_time() -> None:
     policy = small_policy(max_new_tokens=3)
     with pytest.warns(RuntimeWarning, match="refused every action"):
-        table = collect(corridor(), policy, tasks=TASKS, group_size=2, seed=0)
+        table = rollouts(policy, 2)
     for limits in ({}, {"microbatch_tokens": 80}):
         scorer = ReplyInHindsight(policy, ReplyInHindsightConfig(temperature=0.7, **limits))
         expected = [
@@ -187,12 +156,12 @@ def test_scores_are_the_policys_likelihoods_one_reply_at_a_time() -> None:
 
 def test_the_recipe_gives_the_functions_advantages_and_logs_the_ratios_at_its_temperature() -> None:
     policy = babbling_policy()
-    table = collect(corridor(), policy, tasks=TASKS, group_size=8, seed=0)
+    table = rollouts(policy, 8)
     scorer = ReplyInHindsight(policy, ReplyInHindsightConfig(final="outcome", won_text="", lost_text=""))
     np.testing.assert_allclose(scorer.scores(table), -reply_entropies(table), atol=1e-5)
     found = RECIPES["hcapo"].estimate(table, scorer.scores(table))
     assert (found.figures["hindsight_ratio"], found.figures["hindsight_clipped"]) == (pytest.approx(1, abs=1e-5), 0)
-    table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
+    table = rollouts(size=8)
     values = -reply_entropies(table) + np.where(np.arange(len(table)) % 2, 3.0, 0.0)
     found = RECIPES["hcapo"].with_options(penalty="row", invalid_penalty=0.0, std="none").estimate(table, values)
     np.testing.assert_array_equal(found.advantages, hcapo(table, hindsight=values, std="none"))
@@ -208,7 +177,7 @@ def test_the_recipe_gives_the_functions_advantages_and_logs_the_ratios_at_its_te
 
 def test_final_states_that_do_not_fit() -> None:
     policy = babbling_policy()
-    table = collect(corridor(), policy, tasks=TASKS, group_size=1, seed=0)
+    table = rollouts(policy, 1)
     scorer = ReplyInHindsight(policy)
     reply = table.replies[0]  # type: ignore[index]
     policy.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 1

@@ -1,5 +1,6 @@
 """Losses of trajectory scores: by hand, and against recorded answers of the papers' formulas and the releases."""
 
+import functools
 import math
 from typing import Any
 
@@ -10,8 +11,8 @@ from torch import Tensor
 
 from agentgym.trajectory import StepTable
 from baselines.scorers.losses import Pairs, cross_entropy, outcome_pairs, pair_loss, trajectory_scores
+from tests.baselines.scorers.heads import agrees, tiny_models
 from tests.cases import cases
-from tests.wrappers.credit import oracles
 from tests.wrappers.credit.learned import AUTHORS, PAPER, batches, load, mask, token_logprobs
 
 #: iStar's and PRIME's, in the files of answers.
@@ -66,32 +67,18 @@ def test_pairs_margins_and_losses_by_hand() -> None:
 
 @pytest.mark.parametrize("name", ["dpo_sum", "dpo_mean", "dpo_sum_centred", "ce_sum"])
 def test_the_tiny_model_has_its_losses_gradients_and_steps(name: str) -> None:
-    cases = {case["case_id"]: case for case in oracles.cases()}
-    results = load("learned_tiny_model")["results"]
-    assert len(results) == 33
-    for result in results:
-        table, beta = oracles.build([cases[result["case_id"]]]), result["beta"]
-        states, actions = result["states"].index, result["actions"].index
-        state = torch.tensor([states(table.states[i]) for i in table.state])
-        action = torch.tensor([actions(table.actions[i]) for i in table.action])
+    for table, result, places in tiny_models():
         old = torch.tensor(result["theta_old"], dtype=torch.float64).log_softmax(1)
-        expected = result["answers"][name]
 
-        def loss(theta: Tensor, state: Tensor = state, action: Tensor = action, **given: Any) -> Tensor:
-            phi, old = theta.log_softmax(1), given["old"]
-            ratio = (phi - old)[state, action]
+        def loss(theta: Tensor, table: StepTable = table, old: Tensor = old, **given: Any) -> Tensor:
+            phi = theta.log_softmax(1)
+            ratio = (phi - old)[given["places"]]
             if name.endswith("centred"):
-                ratio = ratio + (old.exp() * (old - phi)).sum(1)[state]
-            return loss_of(name, given["table"], given["beta"] * ratio)
+                ratio = ratio + (old.exp() * (old - phi)).sum(1)[given["places"][0]]
+            return loss_of(name, table, given["beta"] * ratio)
 
-        theta = torch.tensor(result["theta"], dtype=torch.float64, requires_grad=True)
-        found = loss(theta, old=old, table=table, beta=beta)
-        (gradient,) = torch.autograd.grad(found, theta)
-        assert float(found.detach()) == pytest.approx(expected["loss"], abs=1e-8)
-        np.testing.assert_allclose(gradient.numpy(), expected["gradient"], atol=1e-8, rtol=0)
-        moved = theta.detach() - expected["rate"] * gradient
-        after = float(loss(moved, old=old, table=table, beta=beta))
-        assert after == pytest.approx(expected["loss_after_one_step"], abs=1e-8)
+        loss_at = functools.partial(loss, places=places, beta=result["beta"])
+        agrees(result["theta"], result["answers"][name], loss_at)
 
 
 def _by_trajectory(name: str, table: StepTable, steps: np.ndarray) -> tuple[float, np.ndarray]:

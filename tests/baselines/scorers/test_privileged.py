@@ -21,7 +21,9 @@ from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
 from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy
 from policies.tiny import tiny_policy
+from tests.playing import filled
 from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
 from wrappers.privileged import Context, Control, Privileged, Seen, contexts
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -66,11 +68,7 @@ def test_contexts_by_hand() -> None:
     assert all(text is not None and text.count(";") == 2 for text in shown.right)
     after = contexts("next", table, notes)
     assert all((text is not None and "Room" in text) or "end of the corridor" in str(text) for text in after.right)
-    table = StepTable.from_arrays(
-        group=["g"] * 6, trajectory=["a", "a", "b", "b", "c", "d"], t=[0, 1, 0, 1, 0, 0],
-        state=["s", "u", "s", "u", "s", "v"], action=["one", "two", "three", "four", "five", "six"],
-        next_state=["u", "goal", "u", "pit", "pit", "goal"], reward=[0] * 6, won=[1, 1, 0, 0, 0, 1],
-    )  # fmt: skip
+    table = episodes("s -one-> u -two-> goal +", "s -three-> u -four-> pit", "s -five-> pit", "v -six-> goal +")
     found = contexts("sibling", table)
     said = "From here it went on: "
     assert found.right == [None, None, f"{said}one; two", f"{said}two", f"{said}one; two", None]
@@ -93,9 +91,9 @@ def test_contexts_by_hand() -> None:
 
 
 def test_wrong_twins_by_hand() -> None:
-    table = StepTable.from_arrays(
-        group=list("gggh"), trajectory=list("abcd"), t=[0] * 4, state=list("sssv"), action=["one", "two", "six", "one"],
-        next_state=list("uswg"), reward=[0] * 4, won=[0, 0, 0, 1], valid=[True, False, True, True],
+    table = filled(
+        group=list("gggh"), trajectory=list("abcd"), state=list("sssv"), action=["one", "two", "six", "one"],
+        next_state=list("uswg"), won=[0, 0, 0, 1], valid=[True, False, True, True],
     )  # fmt: skip
     seen = {("g", state): Seen(text, (), ()) for state, text in (("u", "A hall."), ("w", "A yard."))}
     notes: Any = SimpleNamespace(seen=seen, solved={"g": ("one", "two"), "h": ("six",)})
@@ -111,10 +109,7 @@ def test_wrong_twins_by_hand() -> None:
     refused = contexts("feedback", table)
     assert refused.right == [None, "The command will be refused.", None, None]
     assert refused.under("wrong", table) == [None, "The command will be accepted.", None, None]
-    idle = StepTable.from_arrays(
-        group=["g"], trajectory=["a"], t=[0], state=["s"], action=["x"], next_state=["s"], reward=[0], won=[0]
-    )
-    assert contexts("feedback", idle).right == ["The command will change nothing."]
+    assert contexts("feedback", filled(state=["s"], next_state=["s"])).right == ["The command will change nothing."]
     assert contexts("outcome", table).under("wrong", table) == ["This attempt will succeed."] * 3 + [
         "This attempt will fail."
     ]
@@ -237,10 +232,7 @@ def test_turn_credit_trains_with_a_critic_of_outcomes() -> None:
     rows, _ = trained("turn_credit:scores=values")
     assert rows[-1]["signal"] > 0
     assert 0 < rows[-1]["value_loss"] < 1
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["x"] * 3,
-        next_state=["u", "goal", "s"], reward=[-0.5, 2, -0.5], won=[1, 1, 0],
-    )  # fmt: skip
+    table = filled(trajectory=["a", "a", "b"], next_state=[0, 1, 0], reward=[-0.5, 2, -0.5], won=[1, 1, 0])
     for outcome, expected in (("won", [1, 1, 0]), ("return", [1.5, 1.5, -0.5])):
         found = recipe(f"turn_credit:scores=values:outcome={outcome}").estimate(table, np.zeros(3)).targets
         np.testing.assert_array_equal(found, expected)

@@ -66,19 +66,12 @@ def step(messages: Any, reply: Any, observation: Any = "cell 2") -> ScoredStep:
     return ScoredStep("task", messages, reply, reply, observation, False)
 
 
-CHAT = [
-    {"role": "system", "content": "go on"},
-    {"role": "user", "content": "cell 1"},
-    {"role": "assistant", "content": "left"},
-    {"role": "user", "content": "cell 0 on"},
-]
+SAID = (("system", "go on"), ("user", "cell 1"), ("assistant", "left"), ("user", "cell 0 on"))
+CHAT = [{"role": role, "content": text} for role, text in SAID]
 STEPS = [
-    step("cell 1", "left"),
-    step("cell 3 until the end of it", "jump jump jump"),
-    step(CHAT, "right"),
-    step("cell 1", "left"),
-    step("cell", ""),
-]
+    step("cell 1", "left"), step("cell 3 until the end of it", "jump jump jump"), step(CHAT, "right"),
+    step("cell 1", "left"), step("cell", ""),
+]  # fmt: skip
 #: What the tiny tokenizer's template makes of them.
 TEXTS = [
     "<|user|>cell 1<|assistant|>left",
@@ -172,11 +165,11 @@ def test_a_classifier_can_read_what_the_step_led_to() -> None:
     )
 
 
-def naive_marker(model: Any, tokenizer: Any, text: str) -> float:
-    """The probability behind the last token of a text with markers."""
-    good, bad = (tokenizer.convert_tokens_to_ids(word) for word in ("good", "bad"))
-    ids = tokenizer(text)["input_ids"]
-    assert ids[-1] == tokenizer.convert_tokens_to_ids(MARK)
+def naive_marker(model: Any, tokenizer: Any, read: str | list[int], marker: str = MARK) -> float:
+    """The probability behind the last token of a text, or of tokens, that ends with a marker."""
+    good, bad, mark = (tokenizer.convert_tokens_to_ids(word) for word in ("good", "bad", marker))
+    ids = tokenizer(read)["input_ids"] if isinstance(read, str) else read
+    assert ids[-1] == mark
     likely = logits_of(model, ids)[-1][[good, bad]].exp()
     return float(likely[0] / likely.sum())
 
@@ -208,10 +201,8 @@ def test_a_reply_cannot_move_the_marker_or_melt_into_it() -> None:
     # "leftmark" would be spelled letter by letter: the marker stays one token whatever is in front.
     ids = [*tokenizer("<|user|>cell 1<|assistant|>left")["input_ids"], tokenizer.convert_tokens_to_ids("mark")]
     assert tokenizer("<|user|>cell 1<|assistant|>leftmark")["input_ids"] != ids
-    good, bad = (tokenizer.convert_tokens_to_ids(word) for word in ("good", "bad"))
-    likely = logits_of(model, ids)[-1][[good, bad]].exp()
     [score] = marker_scorer(model, tokenizer, marker="mark")([STEPS[0]])
-    assert score == pytest.approx(float(likely[0] / likely.sum()), abs=1e-6)
+    assert score == pytest.approx(naive_marker(model, tokenizer, ids, "mark"), abs=1e-6)
     [odd, plain] = marker_scorer(model, tokenizer)([step("cell 1", "left\ue000"), step("cell 1", "left")])
     assert odd == plain
 
@@ -220,16 +211,12 @@ def test_a_marker_model_without_a_chat_template_and_with_a_limit() -> None:
     tokenizer = tokenizer_of(chat=False)
     model = build("qwen2", tokenizer)
     front = tokenizer("")["input_ids"][:1]
-    mark, good, bad = (tokenizer.convert_tokens_to_ids(word) for word in (MARK, "good", "bad"))
-    plain = [
-        tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("go on\ncell 1\nleft", "\ncell 0 on\nright")
-    ]
-    ids = [*front, *plain[0], mark, *plain[1], mark]
+    texts = f"go on\ncell 1\nleft{MARK}", f"\ncell 0 on\nright{MARK}"
+    ids = front + [token for text in texts for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
     for limit in (None, 6, 1):
         read = ids if limit is None else [*front, *ids[-5:]] if limit == 6 else ids[-1:]
-        likely = logits_of(model, read)[-1][[good, bad]].exp()
         [score] = marker_scorer(model, tokenizer, max_tokens=limit)([STEPS[2]])
-        assert score == pytest.approx(float(likely[0] / likely.sum()), abs=1e-6)
+        assert score == pytest.approx(naive_marker(model, tokenizer, read), abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["classifier", "marker"])

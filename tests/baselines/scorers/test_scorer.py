@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply
 from baselines.config import TrainerConfig
 from baselines.experience import adapted
 from baselines.learner import Learner
@@ -32,6 +32,7 @@ from tests.baselines.corridor_learning import (
     trainer,
 )
 from tests.baselines.scorers.fixed import Fixed
+from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow
@@ -125,15 +126,10 @@ def test_gains_and_dead_ends_by_hand() -> None:
     lost = np.array(["[failure]" in str(table.states[state]) for state in table.next_state])
     assert lost.any()
     np.testing.assert_array_equal(scores, np.where(lost, -2.0, 1.0))
-    table = StepTable.from_arrays(
-        group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s", "pit"], action=["x", "y"],
-        next_state=["pit", "pit"], reward=[0, 0], won=[0, 0], truncated=[0, 1],
-    )  # fmt: skip
+    table = filled(group=["g", "g"], state=["s", "pit"], next_state=["pit", "pit"], truncated=[0, 1])
     found = {("g", "s"): (2.0, 2.0), ("g", "pit"): (np.inf, np.inf)}
     np.testing.assert_array_equal(ExactGain(found).scores(table), [-3.0, np.nan])
-    table = StepTable.from_arrays(
-        group=["g, round 2"], trajectory=["a"], t=[0], state=["s"], action=["x"], next_state=["u"], reward=[0], won=[0]
-    )
+    table = filled(group=["g, round 2"], state=["s"], next_state=["u"])
     assert ExactGain({("g", "s"): (2.0, 2.0), ("g", "u"): (1.0, 1.0)}).scores(table) == [1.0]
 
 

@@ -6,15 +6,12 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
 from benchmarks.json_files import ResultsError
 from benchmarks.play.compare import compare_results
 from benchmarks.play.results import load
 from benchmarks.statistics import holm, paired_bootstrap, tasks_needed
+from tests.benchmarks.command import played as play
 from tests.benchmarks.command import run
-from tests.benchmarks.play.support import played as play
 from tests.refusals import refuses
 
 

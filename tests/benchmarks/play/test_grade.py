@@ -6,20 +6,15 @@ import re
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
-from benchmarks.json_files import ResultsError, write_json
+from benchmarks.json_files import write_json
 from benchmarks.play.grade import grade_log, line_of, results_of_log
 from benchmarks.play.panel import choose_panel
 from benchmarks.play.results import load
-from benchmarks.play.transcripts import read_log
 from tests.agentgym.alfworld.support import episodes, files, task_id_of
+from tests.benchmarks.command import played as play
 from tests.benchmarks.command import run
-from tests.benchmarks.play.support import played as play
 from tests.cases import cases
 from tests.oracles import oracle
-from tests.refusals import refuses
 
 ALFWORLD = "alfworld/generated@1"
 
@@ -108,27 +103,6 @@ def test_what_did_not_happen_is_named(change, words, panel, played, tmp_path):
     (one,) = graded.grades
     assert graded.differing == 1
     assert any(re.search(words, each) for each in one.differences), one.differences
-
-
-@cases(
-    "text, words",
-    ("Hello", r"line 1: unknown format, 'Hello'; known are lines: "),
-    ('{"a": 1}', "line 1: unknown format, an object with a"),
-    ('{"task": "x", "actions": ["a"]}\n{"task": 3}', "line 2: expected the id of a task"),
-    (
-        '{"task": "x", "actions": ["a"], "observations": ["b", "c", "d"]}',
-        "line 1: expected an observation for each of 1",
-    ),
-    ('{"task": "x", "actions": [1]}', "line 1: 'actions' must be a list of texts"),
-    ('{"task": "x", "actions": [], "won": 7}', "line 1: 'won' must be true or false"),
-    ('{"kind": "step", "action": "a", "observation": "b"}', "line 1: a step before the first 'reset'"),
-    ('{"input": "no", "output": "b"}', "line 1: the prompt has no 'current observation is"),
-    ('{"task": "x", "actions": []}\n{', "line 2"),
-    ("", "unknown format"),
-)
-def test_what_is_no_log_is_named_with_its_line(text, words, tmp_path):
-    (tmp_path / "log").write_text(text, encoding="utf-8")
-    refuses(ResultsError, words, lambda: read_log(tmp_path / "log"))
 
 
 def test_a_players_own_journal_is_a_log(tmp_path):

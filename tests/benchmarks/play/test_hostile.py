@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-pytest.importorskip("huggingface_hub")
-
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same, compare_results
 from benchmarks.play.grade import Replay
@@ -22,6 +18,7 @@ from benchmarks.play.results import VERSION, PanelInfo, PanelResults, PolicyInfo
 from benchmarks.play.transcripts import LoggedEpisode, read_log
 from benchmarks.statistics import Interval
 from tests.cases import cases
+from tests.refusals import refuses
 from tests.robustness.damage import VALUES
 
 MARK = "@here@"
@@ -122,6 +119,15 @@ def test_a_log_of_unknown_format_is_read_or_refused_with_its_file(form: str, tmp
     ('{"input": "already taken ' + "1" * 9_000 + f' step {NOW[5:-3]}", "output": ""}}'.replace("\n", " "),
      "line 1: expected the first step of an episode, got one after " + "1" * 40),
     (f'{{"input": "{NOW[:20]}", "output": ""}}', "line 1: the prompt has no 'current observation is: ..."),
+    ("Hello", "line 1: unknown format, 'Hello'; known are lines: "),
+    ('{"a": 1}', "line 1: unknown format, an object with a"),
+    ("", "unknown format"),
+    ('{"task": "x", "actions": ["a"]}\n{"task": 3}', "line 2: expected the id of a task"),
+    ('{"task": "x", "actions": [], "observations": ["b", "c"]}', "line 1: expected an observation for each of 0"),
+    ('{"task": "x", "actions": [1]}', "line 1: 'actions' must be a list of texts"),
+    ('{"task": "x", "actions": [], "won": 7}', "line 1: 'won' must be true or false"),
+    ('{"kind": "step", "action": "a", "observation": "b"}', "line 1: a step before the first 'reset'"),
+    ('{"task": "x", "actions": []}\n{', "line 2"),
 )  # fmt: skip
 def test_what_a_log_cannot_hold_is_named(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text, encoding="utf-8")
@@ -185,8 +191,7 @@ def test_a_number_that_is_none_is_refused_where_any_value_may_stand(tmp_path: Pa
     for old, new in (('"a": 2', '"a": NaN'), ('"weights": null', '"weights": 1e400'), ('"n": [1]', f'"n": [{number}]')):
         assert old in text
         (tmp_path / "y").write_text(text.replace(old, new), encoding="utf-8")
-        with pytest.raises(ResultsError, match=r"y: .*delete it"):
-            load(tmp_path / "y")
+        refuses(ResultsError, r"y: .*delete it", lambda: load(tmp_path / "y"))
 
 
 @cases(
@@ -230,3 +235,5 @@ def test_a_journal_is_read_or_refused_with_file_and_line(tmp_path: Path) -> None
         kept.path.write_bytes(line + text.encode() + b"\n")
         counts[refused(lambda: Lines(tmp_path / JOURNAL, Episode), f"{kept.path}, line 2: ")] += 1
     assert min(counts) > 20
+    kept.path.write_bytes(line + line)
+    assert refused(lambda: Lines(tmp_path / JOURNAL, Episode), f"{kept.path}, line 2: sample 0 of 'train/1'")

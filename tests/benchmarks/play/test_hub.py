@@ -6,19 +6,14 @@ import re
 from pathlib import Path
 from unittest.mock import create_autospec
 
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-pytest.importorskip("huggingface_hub")
-
 import huggingface_hub
+import pytest
 
 from benchmarks.json_files import ResultsError
 from benchmarks.play import hub
 from benchmarks.play.results import load
+from tests.benchmarks.command import played as play
 from tests.benchmarks.command import run
-from tests.benchmarks.play.support import played as play
 from tests.refusals import refuses
 
 

@@ -3,19 +3,12 @@
 import json
 import re
 
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-
 from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content
-from baselines.runs.config import make_config
-from benchmarks.json_files import ResultsError
 from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
-from tests.benchmarks.command import run
-from tests.benchmarks.play.support import played
+from tests.baselines.configs import config_of
+from tests.benchmarks.command import played, run
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -44,14 +37,6 @@ def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_pat
     assert found.panel.options == {"task_types": [5], "num_games": 36, "max_episode_steps": 3}
     words = run("play", "alfworld/train", "--player", "expert", "--out", tmp_path, "--option", "num_games=36", status=2)
     assert "holds a benchmark with another configuration" in words, words
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("sokoban", "sokoban/test, hash"), ("webshop", "expert: score 1.00,"), ("searchqa/test", "expert: return 1.00,")],
-)
-def test_every_environment_has_its_split_of_the_test(name, words, tmp_path):
-    assert words in run("play", name, "--tasks", 4, "--player", "expert", "--out", tmp_path)
 
 
 def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypatch):
@@ -98,7 +83,6 @@ def test_more_samples_keep_those_that_are_there(tmp_path):
 
 
 def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
-    pytest.importorskip("aiohttp")
     from tests.agentgym.outside.chat.chat_server import chat_server, say
 
     with chat_server(say("<action>up</action>", tokens=(100, 4))) as server:
@@ -115,7 +99,6 @@ def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
 
 
 def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monkeypatch):
-    pytest.importorskip("aiohttp")
     from agentgym.outside.chat import endpoint
 
     plain = endpoint.ChatEndpoint.at.__func__
@@ -127,14 +110,12 @@ def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monke
 
 
 def test_models_from_folders_play_and_say_what_they_are(tmp_path):
-    from baselines.environments.sokoban import SOKOBAN
     from benchmarks.json_files import write_json
     from policies.tiny import tiny_policy
 
     policy = tiny_policy(["#_OX√PS up down left right"], seed=0, layers=1, max_new_tokens=3)
     policy.save_pretrained(tmp_path / "job" / "model")
-    config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=SOKOBAN.quick)
-    write_json(config, tmp_path / "config.json")
+    write_json(config_of("sokoban"), tmp_path / "config.json")
     policy.model.save_pretrained(tmp_path / "plain")
     policy.tokenizer.save_pretrained(tmp_path / "plain")
     players = ("--player", tmp_path / "job", "--player", tmp_path / "plain")
@@ -219,26 +200,3 @@ def test_an_environment_without_a_player_is_played_in_the_terminal(monkeypatch):
     monkeypatch.setattr("agentgym.play.main", lambda words: asked.append(words) or 0)
     run("play", "sokoban", "--option", "boxes=1")
     assert asked == [["sokoban", "--set", "boxes=1"]]
-
-
-EPISODE = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
-
-
-def test_finished_episodes_come_back_as_they_were_written(tmp_path):
-    kept = Lines(tmp_path / JOURNAL, Episode)
-    kept.add(EPISODE)
-    assert Lines(tmp_path / JOURNAL, Episode).entries == kept.entries == {("train/1", 0): EPISODE}
-
-
-@cases(
-    "line, words",
-    (b"{", "line 2: .*remove the line"),
-    (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
-    (None, "line 2: sample 0 of 'train/1'"),
-)
-def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
-    kept = Lines(tmp_path / JOURNAL, Episode)
-    kept.add(EPISODE)
-    content = kept.path.read_bytes()
-    kept.path.write_bytes(content + (content if line is None else line + b"\n"))
-    refuses(ResultsError, words, Lines, tmp_path / JOURNAL, Episode)

@@ -7,10 +7,6 @@ import signal
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-pytest.importorskip("aiohttp")
-
 from benchmarks.json_files import read_json
 from benchmarks.play.results import load
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw

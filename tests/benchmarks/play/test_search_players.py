@@ -5,18 +5,11 @@ import json
 import re
 
 import pytest
-
-from tests.benchmarks import command
-
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pytest.importorskip("jinja2")
-pytest.importorskip("torch")
-
 import typer
 
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
+from tests.benchmarks import command
 from tests.cases import cases
 
 APP = typer.Typer()
@@ -86,13 +79,6 @@ def test_the_page_holds_the_table_and_the_graphs(study, folder):
     assert {graph["method"] for graph in data["graphs"]} == set(METHODS)
     assert data["graphs"][0]["stage"] == "200 steps"
     assert data["tiles"]
-
-
-def test_the_same_command_continues_and_another_one_is_refused(folder):
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    run("--quick", "--tasks", 12, "--show", 3, "--out", folder)
-    assert {path: path.stat().st_mtime_ns for path in folder.glob("*-*.json")} == before
-    run("--quick", "--tasks", 13, "--out", folder, status=2)
 
 
 @cases(

@@ -5,6 +5,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from benchmarks.report.state_graph import Edge, Graph, Node, build_graph, layered_positions, pick_group
+from tests.playing import filled
 
 # Group g, three episodes from s:
 #   a: s -right-> u -right-> goal [success]
@@ -19,17 +20,11 @@ TEXTS = {"s": "board s", "u": "board u", "goal": "board goal", "pit": "board pit
 
 
 def table(group="g", rows=ROWS, won=("a",)):
-    return StepTable.from_arrays(
-        group=[group] * len(rows),
-        trajectory=[f"{group}{row[0]}" for row in rows],
-        t=[row[1] for row in rows],
-        state=[row[2] for row in rows],
-        action=[row[3] for row in rows],
-        next_state=[row[4] for row in rows],
-        valid=[row[5] for row in rows],
-        reward=[0.0] * len(rows),
-        won=[row[0] in won for row in rows],
-    )
+    names, t, state, action, next_state, valid = zip(*rows, strict=True)
+    return filled(
+        group=[group] * len(rows), trajectory=[group + name for name in names], won=[name in won for name in names],
+        t=t, state=state, action=action, next_state=next_state, valid=valid,
+    )  # fmt: skip
 
 
 @pytest.fixture

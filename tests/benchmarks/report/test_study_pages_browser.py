@@ -1,12 +1,6 @@
-"""The pages of the ranking, league, search and shaping studies in a browser: controls respond, no message is logged."""
+"""The pages of the league, search and shaping studies in a browser: controls respond, no message is logged."""
 
 import pytest
-
-pytest.importorskip("selenium")
-pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
-pytest.importorskip("torch")
-
 from selenium.webdriver.common.by import By
 
 from benchmarks.play.search_players import STUDY as SEARCH

@@ -1,16 +1,18 @@
-"""Measurements of speed: timing, and a row per environment and method."""
+"""Measurements of speed: timing, a row per environment and method, rollouts and updates of the tiny model."""
 
 import contextlib
 import gc
 import itertools
 import json
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from agentgym.alfworld.generated.generator import generate
 from agentgym.outside.dialogue import parse
@@ -18,8 +20,7 @@ from agentgym.trajectory import StepTable
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import markdown
-from benchmarks.run import app
-from benchmarks.speed import environments, first_hour, peers, throughput, timing
+from benchmarks.speed import environments, first_hour, peers, rollouts, throughput, timing, updates
 from benchmarks.speed.credit import CHARACTERS, FreshTexts, measure_sizes, random_walk_table
 from benchmarks.speed.environments import WORLDS, forget, play_programs, wander
 from benchmarks.speed.gpu_measures import SHAPES, make_policy
@@ -47,6 +48,7 @@ from benchmarks.speed.timing import (
     open_tasks,
     replay,
 )
+from tests.benchmarks.command import run
 from tests.refusals import refuses
 
 SOKOBAN, ALFWORLD = "AgentRL/Sokoban-v0", "AgentRL/ALFWorld-v0"
@@ -229,7 +231,6 @@ def test_texts_are_new_objects_of_full_length() -> None:
 
 
 def test_every_method_is_measured_at_every_size(monkeypatch):
-    pytest.importorskip("torch")  # the recipes
     monkeypatch.setattr(gc, "collect", lambda: 0)  # among the objects of a test session it takes most of the time
     found = measure_sizes(True, [(2, 3, 4), (4, 3, 4)])
     assert {each.column for each in found} == {"2 x 3 x 4", "4 x 3 x 4"}
@@ -288,9 +289,8 @@ def test_a_token_is_a_word_of_its_own() -> None:
 
 
 def test_the_first_hour_ends_green_here_and_says_what_failed(tmp_path, monkeypatch):
-    given = ["speed", "gpu", "--first-hour", "--out", str(tmp_path / "a")]
-    result = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
-    assert result.exit_code == 0, result.output
+    given = "speed", "gpu", "--first-hour", "--out"
+    run(*given, tmp_path / "a")
     found = json.loads((tmp_path / "a" / "first-hour.json").read_text())
     parts = {part["name"]: part for part in found["parts"]}
     assert list(parts) == ["probes", "attention", "agreement", "speed", "memory", "learning", "resume"]
@@ -309,9 +309,7 @@ def test_the_first_hour_ends_green_here_and_says_what_failed(tmp_path, monkeypat
     monkeypatch.setattr(first_hour, "_speed", full)
     for name in ("weigh", "learn"):
         monkeypatch.setattr(first_hour._Learning, name, lambda *_: None)
-    result = CliRunner().invoke(app, [*given[:-1], str(tmp_path / "b")], env={"COLUMNS": "200"})
-    assert result.exit_code == 1
-    assert "failed: speed, resume" in result.output
+    assert "failed: speed, resume" in run(*given, tmp_path / "b", status=1)
     assert "OutOfMemoryError: CUDA out of memory" in (tmp_path / "b" / "report.md").read_text()
     assert "CUDA out of memory" in (tmp_path / "b" / "speed.txt").read_text()
 
@@ -356,9 +354,7 @@ def made() -> SyntheticPassages:
     return SyntheticPassages()
 
 
-def test_synthetic_passages_are_the_same_however_many_are_asked_for(
-    made: SyntheticPassages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_synthetic_passages_are_the_same_however_many_are_asked_for(made: SyntheticPassages, monkeypatch: Any) -> None:
     passages = list(made.passages(2_100))
     assert list(made.passages(1_001)) == passages[:1_001]
     monkeypatch.setattr("benchmarks.speed.searchqa_index._WORDS", 5_000)
@@ -402,3 +398,58 @@ def test_dialogues_are_measured() -> None:
     assert all(len(text.split()) == 10 for text in said)
     words = [word for text in said for word in text.split()]
     assert len(set(words)) > 0.999 * len(words)
+
+
+@pytest.fixture
+def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("trl", "vllm"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def speed(name: str, folder: Path, *options: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Measurements by key, and the words on what could not be measured."""
+    run("speed", name, "--quick", "--out", folder, *options)
+    found = json.loads((folder / f"{name}.json").read_text())
+    return {each["key"]: each for each in found["measurements"]}, found["skipped"]
+
+
+def test_rollouts_read_what_is_new_once_and_whole_prompts_at_every_turn(tmp_path: Path, no_peers: None) -> None:
+    found, skipped = speed("rollouts", tmp_path)
+    assert {key.removesuffix("_seconds") for key in found if key.endswith("_seconds")} == rollouts.PARTS.keys() - {
+        "vllm"
+    }
+    assert [words.partition(":")[0] for words in skipped] == ["vLLM"]
+    assert all(each["value"] > 0 for each in found.values())
+    for part in ("kept", "adapter", "whole"):
+        prompts, distinct, read, written = (
+            found[f"{part}_{name}"]["value"] for name in ("of_all_prompts", "distinct", "read", "written")
+        )
+        assert distinct < prompts / 3  # two episodes of three turns
+        if part == "whole":
+            assert read >= prompts
+        else:
+            assert read + written <= distinct  # the last token of a reply is written, and read by nobody
+
+
+def test_updates_are_measured_with_the_default_settings_and_row_by_row(tmp_path: Path, no_peers: None) -> None:
+    found, skipped = speed("updates", tmp_path)
+    assert found.keys() == {f"{part}_{way}" for part in updates.PARTS for way in ("auto", "rows")}
+    assert [words.partition(" (")[0] for words in skipped] == [
+        f"{updates.PARTS[name]}: TRL" for name in ("transcripts", "replies")
+    ]
+    assert all(each["value"] > 0 for each in found.values())
+    for part, rows in (("transcripts", 2 * 3), ("replies", 3), ("cloning", 2 * 3)):
+        words = re.fullmatch(r".*: (\d+) rows, ([\d,]+) tokens, ([\d,]+) distinct", found[f"{part}_auto"]["section"])
+        assert words is not None
+        count, tokens, distinct = (int(each.replace(",", "")) for each in words.groups())
+        assert count == rows
+        assert distinct < tokens / 2
+    few, skipped = speed("updates", tmp_path / "few", "--parts", "replies", "--ways", "rows")
+    assert (few.keys(), skipped) == ({"replies_rows"}, [])
+
+
+@pytest.mark.parametrize(("name", "option"), [("rollouts", "--parts"), ("updates", "--parts"), ("updates", "--ways")])
+def test_an_unknown_part_is_refused_with_the_known_ones(name: str, option: str) -> None:
+    words = run("speed", name, "--quick", option, "rows,nothing", status=2)
+    assert "expected names out of" in words
+    assert ("got nothing" if option == "--ways" else "got nothing, rows") in words

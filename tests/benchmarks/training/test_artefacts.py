@@ -6,9 +6,6 @@ import shutil
 import pytest
 
 from agentgym.outside.text import DataError
-
-pytest.importorskip("torch")
-
 from benchmarks.training.artefacts import check_artefacts
 from tests.cases import cases
 from tests.refusals import refuses

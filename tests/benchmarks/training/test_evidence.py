@@ -135,7 +135,6 @@ def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_n
 
 
 def test_the_horizon_has_a_picture(tmp_path):
-    pytest.importorskip("matplotlib")
     longer = dataclasses.replace(
         PLAN.config, learning=dataclasses.replace(PLAN.config.learning, setup=dataclasses.replace(
             PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip

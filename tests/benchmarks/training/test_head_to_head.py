@@ -9,15 +9,6 @@ import re
 from pathlib import Path
 
 import pytest
-
-from tests.benchmarks import command
-
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 import typer
 
 from baselines.environments.registry import settings_of
@@ -26,14 +17,7 @@ from benchmarks.json_files import ResultsError
 from benchmarks.options import check_names, named_methods
 from benchmarks.report.markdown import replaced
 from benchmarks.study import part_name
-from benchmarks.training.head_to_head import (
-    METHODS,
-    Run,
-    _unpack,
-    head_to_head,
-    plan_study,
-    run_one,
-)
+from benchmarks.training.head_to_head import METHODS, Run, _unpack, head_to_head, plan_study, run_one
 from benchmarks.training.head_to_head_page import section
 from benchmarks.training.records import (
     RATES,
@@ -50,6 +34,7 @@ from benchmarks.training.records import (
     save,
     with_factor,
 )
+from tests.benchmarks import command
 from tests.refusals import refuses
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
@@ -99,13 +84,11 @@ def test_searches_and_final_runs(study) -> None:
     assert sorted(map(repr, merge(first, second).records)) == sorted(map(repr, study.records))
 
 
-def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_folder(folder):
+def test_the_same_command_trains_nothing_again(folder):
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
     result = run("--quick", "--out", folder)
     assert "8 of 8 runs are finished" in result
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
-    result = run("--quick", "--tokens", 700, "--out", folder, status=2)
-    assert "another configuration" in result
 
 
 def test_an_interrupted_study_writes_what_is_finished_and_keeps_the_run_that_was_stopped(study, tmp_path, monkeypatch):
@@ -183,8 +166,7 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
         ([*others, dataclasses.replace(final, test={"greedy": "1" * 8, "sampled": "1"})], "8 characters"),
         ([*others, dataclasses.replace(final, seed=7)], "no record of the clone"),
     ):
-        with pytest.raises(ResultsError, match=said):
-            check(dataclasses.replace(study, records=wrong))
+        refuses(ResultsError, said, check, dataclasses.replace(study, records=wrong))
     refuses(ResultsError, "no run of the search", choose, [])
     other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
     refuses(ResultsError, "different configurations", merge, study, other)
@@ -194,17 +176,24 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     run("--from", tmp_path, "--out", tmp_path / "out", status=2)
 
 
-def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path):
+@pytest.fixture
+def of_another_setting(study):
+    """GiGPO's final run, with the setting that was not chosen."""
     final = study.records[-1]
     other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
-    mixed = dataclasses.replace(study, records=[*study.records, dataclasses.replace(final, setting=other)])
+    return dataclasses.replace(final, setting=other)
+
+
+def test_final_runs_with_another_setting_are_left_out_and_named(study, of_another_setting, tmp_path):
+    final, other = study.records[-1], of_another_setting.setting
+    mixed = dataclasses.replace(study, records=[*study.records, of_another_setting])
     check(mixed)
     assert mixed.of("gigpo", "final") == [final]
     (said,) = mixed.left_out()
     assert said == (
         f"left out: gigpo with seed 0, trained with {other.label!r}, while {final.setting.label!r} was chosen"
     )
-    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+    alone = dataclasses.replace(study, records=[*study.records[:-1], of_another_setting])
     assert alone.methods == ["grpo"]
     records = tmp_path / "records"
     records.mkdir()
@@ -230,14 +219,6 @@ def test_a_tie_falls_alike_whatever_the_order_of_the_records():
     assert {choose(order).recipe for order in itertools.permutations(alike)} == {"hgpo:gamma=0.9"}
 
 
-@pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
-def test_published_final_runs_have_the_setting_that_is_chosen(path):
-    study = load(path)
-    assert study.left_out() == []
-    for method in study.methods:
-        assert study.of(method, "final")
-
-
 def test_further_seeds_go_on_with_published_records(tmp_path):
     # A run for some of the methods puts the records of the others behind its own, in the order of their files' names:
     # of two settings of HGPO that validate alike the one that was not chosen comes first.
@@ -250,10 +231,8 @@ def test_further_seeds_go_on_with_published_records(tmp_path):
     assert sorted(map(repr, found.records)) == sorted(map(repr, load(path).records))
 
 
-def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(study, tmp_path):
-    final = study.records[-1]
-    other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
-    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(study, of_another_setting, tmp_path):
+    alone = dataclasses.replace(study, records=[*study.records[:-1], of_another_setting])
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "gigpo"], [0], quick=True, options={})
     assert plan.config == study.config
     _unpack(alone, plan.study, tmp_path)
@@ -340,7 +319,10 @@ def test_further_methods_join_what_is_published(path):
         faults, _, model = model.partition("-")
         beside = [] if model else ["test_hard"]
         how = {"settings": 0, "beside": beside, "options": {"faults": [1, int(faults[1:])]}}
-    published, asked = load(path).config, plan_study(settings_of(env), model or "tiny", ["grpo"], [0], **how).config
+    study = load(path)
+    assert study.left_out() == []  # final runs have the setting that is chosen
+    assert all(study.of(method, "final") for method in study.methods)
+    published, asked = study.config, plan_study(settings_of(env), model or "tiny", ["grpo"], [0], **how).config
     if env == "searchqa":  # the rules of training have changed for runs without `keep_zero` since
         assert (published.rules, asked.rules, asked.learning.training["loss.keep_zero"]) == (1, 2, False)
         asked = dataclasses.replace(asked, rules=1)
@@ -420,5 +402,4 @@ def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
 
 def test_methods_with_settings_are_known_by_their_names():
     check_names(["--methods", "grpo learning_rate=0.0008,sdpo:context=expert learning_rate=0.0008"])
-    with pytest.raises(typer.BadParameter, match="unknown method 'grop'"):
-        check_names(["--methods", "grop learning_rate=0.0008"])
+    refuses(typer.BadParameter, "unknown method 'grop'", check_names, ["--methods", "grop learning_rate=0.0008"])

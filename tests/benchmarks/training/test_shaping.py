@@ -1,26 +1,16 @@
 """The shaping study: numbers by hand from made-up trainings, files that do not fit, and a small real run."""
 
-import json
 import re
 
 import pytest
 
-from tests.benchmarks.command import run
-
-pytest.importorskip("torch")
-pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
-pytest.importorskip("typer")
-
-
 from baselines.sb3.shaping import Point, SB3Config
 from baselines.sb3.sokoban import Levels
-from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
-from benchmarks.report.page import signed, terminal_table, write_page
+from benchmarks.report.page import signed, write_page
 from benchmarks.statistics import Interval
 from benchmarks.training.shaping import COMPARED, STUDY, ShapingConfig, ShapingResults, ShapingRun, compared, curves
-from tests.cases import cases
+from tests.benchmarks.command import run
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -62,22 +52,6 @@ def test_rows_curves_and_colours_by_hand() -> None:
     assert signed(None) == ("-", "")
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_table_fits_the_terminal_and_holds_every_number(width: int) -> None:
-    import io
-
-    from rich.console import Console
-
-    file = io.StringIO()
-    console = Console(file=file, width=width)
-    console.print(terminal_table(STUDY.shown(made_up()).tables[0], console))
-    text = file.getvalue()
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
-    for number in ("37.5", "75.0", "+37.5", "12.5"):
-        assert number in text
-
-
 def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path) -> None:
     STUDY.save(made_up(), tmp_path / "shaping.json")
     found = STUDY.load(tmp_path / "shaping.json")
@@ -94,37 +68,8 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
     assert re.findall(r'(?:src|href)="(?!data:)', text) == []
 
 
-@cases(
-    "change, words",
-    (lambda plain: plain.update(version=9), "version 1, got version 9"),
-    (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
-)
-def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> None:
-    path = tmp_path / "shaping.json"
-    STUDY.save(made_up(), path)
-    plain = json.loads(path.read_text("utf-8"))
-    change(plain)
-    path.write_text(json.dumps(plain), encoding="utf-8")
-    with pytest.raises(ResultsError, match=re.escape(words)):
-        STUDY.load(path)
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"Invalid JSON.* at line 1 column 1"):
-        STUDY.load(path)
-    with pytest.raises(ResultsError, match="run the benchmark that writes it first"):
-        STUDY.load(tmp_path / "nowhere.json")
-
-
-def test_wrong_options_are_explained(tmp_path) -> None:
-    words = run("--seeds", "0,0", status=2)
-    assert "distinct numbers" in words
-    (tmp_path / "config.json").write_text("{}")
-    words = run("--quick", "--out", str(tmp_path), status=2)
-    assert "another configuration" in words
-
-
 @pytest.mark.long
 def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
-    pytest.importorskip("stable_baselines3")
     folder = tmp_path / "study"
     run("--quick", "--jobs", "2", "--out", str(folder))
     assert sorted(path.name for path in folder.iterdir()) == [

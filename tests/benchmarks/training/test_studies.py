@@ -2,19 +2,9 @@
 
 import dataclasses
 import functools
-import json
 from pathlib import Path
 
 import pytest
-
-from tests.benchmarks import command
-
-pytest.importorskip("torch")
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 
 from baselines.environments.registry import settings_of
 from benchmarks.json_files import ResultsError
@@ -23,7 +13,9 @@ from benchmarks.report.markdown import replaced
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 from benchmarks.training.studies import STUDIES, Arm, PaperStudy, figure, load, plan_of, table
+from tests.benchmarks import command
 from tests.cases import cases
+from tests.refusals import refuses
 from website.method_results import with_studies
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -129,12 +121,9 @@ def test_outcomes_of_records_made_by_hand():
 
 def test_a_run_is_trained_as_its_name_says():
     records = [_record("clone", "0000"), dataclasses.replace(_record("grpo", "1100"), setting=Setting("rloo", {}))]
-    with pytest.raises(ResultsError, match="its name says"):
-        check(_trainings(records))
-    with pytest.raises(ValueError, match="did you mean 'group_size'"):
-        Setting.stated("grpo group_sise=4")
-    with pytest.raises(ValueError, match="name=number"):
-        Setting.stated("grpo group_size=many")
+    refuses(ResultsError, "its name says", lambda: check(_trainings(records)))
+    refuses(ValueError, "did you mean 'group_size'", Setting.stated, "grpo group_sise=4")
+    refuses(ValueError, "name=number", Setting.stated, "grpo group_size=many")
 
 
 @pytest.mark.parametrize("name", list(STUDIES))
@@ -167,10 +156,3 @@ def test_further_seeds_join_what_is_published(name):
     published = [trained.config for trained in load(RECORDS / f"{name}.json").trained]
     assert published
     assert published == [plan_of(STUDIES[name], "tiny", [0]).config]
-
-
-def test_records_of_another_version_are_refused(tmp_path):
-    written = json.loads((RECORDS / "distance.json").read_text(encoding="utf-8"))
-    (tmp_path / "distance.json").write_text(json.dumps({**written, "version": 0}), encoding="utf-8")
-    with pytest.raises(ResultsError, match="version"):
-        load(tmp_path / "distance.json")

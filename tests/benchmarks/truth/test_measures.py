@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from agentgym.trajectory import StepTable
 from benchmarks.statistics import bootstrap_weights
-from benchmarks.truth.measures import (
-    MEASURES,
-    Comparisons,
-    Sample,
-    centred_ranks,
-    intervals,
-    measures,
-)
+from benchmarks.truth.measures import MEASURES, Comparisons, Sample, centred_ranks, intervals, measures
+from tests.playing import filled
 from tests.refusals import refuses
 from wrappers.credit.group import split_groups
 
@@ -138,7 +131,4 @@ def test_rankings_and_differences() -> None:
 
 
 # Two groups of four episodes of one step, in mixed order.
-GROUPS = StepTable.from_arrays(
-    group=[0, 1, 0, 1, 0, 1, 0, 1], trajectory=range(8), t=[0] * 8, state=["s"] * 8, action=["a"] * 8,
-    next_state=["u"] * 8, reward=[0.0] * 8, won=[1, 0, 0, 0, 1, 0, 1, 0],
-)  # fmt: skip
+GROUPS = filled(group=[0, 1] * 4, trajectory=range(8), won=[1, 0, 0, 0, 1, 0, 1, 0])

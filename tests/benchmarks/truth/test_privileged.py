@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply
 from baselines.environments.registry import settings_of
 from baselines.runs.config import Config
 from baselines.scorers.privileged import belief_gains, beliefs, turn_gaps
@@ -20,16 +20,13 @@ from benchmarks.training.head_to_head_page import write_between_marks
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.privileged import STUDY, configure, section
+from tests.playing import filled
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 #: Published rankings before training, in the order of the table.
 RANKED = ["corridor-n12", "sokoban", "alfworld", "corridor-n6-smollm2", "sokoban-smollm2", "alfworld-smollm2"]
 
-TABLE = StepTable.from_arrays(
-    group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
-    next_state=["u", "v", "w"], reward=[0] * 3, won=[False] * 3,
-    replies=[Reply("x", (1,), ids, (0.0,) * len(ids)) for ids in ((1,), (1, 2), (1,))],
-)  # fmt: skip
+TABLE = filled(replies=[Reply("x", (1,), ids, (0.0,) * len(ids)) for ids in ((1,), (1, 2), (1,))])
 
 
 def test_gaps_and_beliefs_by_hand() -> None:
@@ -51,15 +48,8 @@ def test_a_short_clone_has_the_tiny_policys_tasks_and_prompts(tmp_path: Path, mo
     seen = list[Config]()
     monkeypatch.setattr(Study, "do", lambda study, config, *others: seen.append(config))
     for name, short in (("long", 0), ("short", 30)):
-        cloned_for(
-            settings_of("alfworld"),
-            tmp_path / name,
-            1,
-            quick=False,
-            model="smollm2",
-            contexts={"expert": 0.5},
-            short=short,
-        )
+        how = {"quick": False, "model": "smollm2", "contexts": {"expert": 0.5}, "short": short}
+        cloned_for(settings_of("alfworld"), tmp_path / name, 1, **how)
     for config, tiny in zip(seen, (False, True), strict=True):
         assert config.setup.clone_contexts == {"expert": 0.5}
         assert (config.model, config.instructions) == ("smollm2", not tiny)

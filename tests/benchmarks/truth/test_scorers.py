@@ -1,26 +1,12 @@
 """How scores become credit, what they are held against, and the study of scorers from end to end, small."""
 
 import dataclasses
-import io
-import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.command import run
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-
-from rich.console import Console
-
 from agentgym.outside.files import OtherConfigurationError
-from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
-from benchmarks.report.page import print_page
 from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.scorers import (
     QUICK,
@@ -28,20 +14,19 @@ from benchmarks.truth.scorers import (
     STUDY,
     FixedPolicy,
     HeldOut,
-    Scored,
     fewer_steps,
     learn,
     make_config,
     outcome_targets,
     step_scores,
 )
+from tests.benchmarks.command import run
 from tests.distances import distance_changes, state_distances
+from tests.playing import filled
 from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
 
-TABLE = StepTable.from_arrays(
-    group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["right", "up", "left"],
-    next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0],
-)  # fmt: skip
+TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")
 
 
 def test_scores_by_hand() -> None:
@@ -61,31 +46,15 @@ def test_scores_by_hand() -> None:
     # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
     start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
     solved = "#######\n#___P√#\n####### [success]"
-    played = StepTable.from_arrays(
-        group=[0, 0, 0, 1, 1, 1], trajectory=[0, 0, 1, 2, 2, 3], t=[0, 1, 0, 0, 1, 0],
-        state=[start, nearer, start] * 2, action=["right", "right", "left"] * 2,
-        next_state=[nearer, solved, away] * 2, reward=[0.0] * 6, won=[1, 1, 0] * 2,
+    played = filled(
+        group=[0, 0, 0, 1, 1, 1], trajectory=[0, 0, 1, 2, 2, 3], state=[start, nearer, start] * 2,
+        action=["right", "right", "left"] * 2, next_state=[nearer, solved, away] * 2, won=[1, 1, 0] * 2,
     )  # fmt: skip
     held_out = HeldOut.of(played, distance_changes(played, state_distances(played)), 2, resamples=20, seed=0)
     assert held_out.truth.tolist() == [1, 1, -1] * 2
     assert held_out.measures(held_out.truth)["within"].mean == 1
     assert held_out.measures(-held_out.truth)["within"].mean == -1
     assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
-
-
-@pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.settings])
-def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
-    from tests.baselines.scorers.test_critic import played, small_policy
-
-    scored, table = SCORERS[name], played()
-    scorer = scored.settings.make(small_policy())
-    before = scorer.scores(table)
-    silent = np.log(before) if name == "hindsight" else step_scores(before)
-    assert np.abs(silent).max() < 1e-5
-    targets = None if scored.targets is None else scored.targets(table)
-    row = scorer.update(table, before, targets, np.random.default_rng(0), 1e-2)
-    assert any(key.endswith("_loss") for key in row)
-    assert np.abs(step_scores(scorer.scores(table)) - step_scores(before)).max() > 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +96,7 @@ def test_every_scorer_is_measured_before_and_after_learning(study):
             assert min(result.score_seconds, result.update_seconds, result.policy_seconds) > 0
 
 
-def test_the_same_command_continues_and_changes_nothing_but_times(folder):
-    before = json.loads((folder / "scorers.json").read_text("utf-8"))
+def test_the_same_command_continues_and_changes_nothing_but_times(folder, study):
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
     result = run("study", "scorers", "--quick", "--out", folder)
@@ -136,56 +104,12 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     assert "critic: 2 of 2 iterations" in result
     assert "cloning" not in result
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
-    after = json.loads((folder / "scorers.json").read_text("utf-8"))
-    for document in (before, after):
-        del document["created"]
-        for found in document["results"]:
-            for name in ("score_seconds", "update_seconds", "policy_seconds"):
-                del found[name]
+    times = dict.fromkeys(("score_seconds", "update_seconds", "policy_seconds"), 0.0)
+    before, after = (
+        [dataclasses.replace(result, **times) for result in one.results]
+        for one in (study, STUDY.load(folder / "scorers.json"))
+    )
     assert before == after
-
-
-class Recorder:
-    """A scorer that notes what is asked of it and knows the truth of some table."""
-
-    level = "turn"
-    order = "after"
-
-    def __init__(self, known):
-        self.known, self.calls = known, []
-
-    def scores(self, table):
-        self.calls.append(("scores", table))
-        return np.maximum(self.known.truth, -99.0) if table is self.known.table else np.zeros(len(table))
-
-    def update(self, table, scores, targets, generator, learning_rate):
-        self.calls.append(("update", table))
-        assert scores.tolist() == [0.0] * len(table)
-        assert targets.tolist() == [7.0] * len(table)
-        self.rate = learning_rate
-        return {"prm_loss": float(len(self.calls))}
-
-
-def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
-    made = []
-
-    def make(policy):
-        assert policy is fixed.policy
-        made.append(Recorder(held_out))
-        return made[0]
-
-    scored = Scored("advantage", SimpleNamespace(make=make), lambda table: np.full(len(table), 7.0))
-    found = learn("recorder", scored, fixed, held_out, QUICK, 0)
-    one, two, test = fixed.batch(0), fixed.batch(1), held_out.table
-    asked = [("scores", test), ("scores", one), ("update", one), ("scores", test), ("scores", two), ("update", two),
-             ("scores", test)]  # fmt: skip
-    assert len(made[0].calls) == len(asked)
-    for (name, table), (expected, of) in zip(made[0].calls, asked, strict=True):
-        assert name == expected
-        assert table is of
-    assert made[0].rate == fixed.learned.training["learning_rate"]
-    assert [point.loss for point in found.points] == [None, 3.0, 6.0]
-    assert {point.measures["within"].mean for point in found.points} == {1.0}
 
 
 def test_batches_are_levels_that_were_not_cloned_and_the_policy_stands_still(fixed, held_out):
@@ -211,13 +135,3 @@ def test_another_folder_and_what_can_be_measured_are_asked_for(folder, tmp_path)
     assert make_config(job / "model").policy == make_config(job).policy == str(job)
     (tmp_path / "scorers.json").write_text("{}", encoding="utf-8")
     refuses(ResultsError, "config: Field required; delete it", lambda: STUDY.load(tmp_path / "scorers.json"))
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_terminal_shows_every_scorer_and_cuts_nothing(study, width):
-    console = Console(file=io.StringIO(), width=width)
-    print_page(STUDY.shown(study), console)
-    text = console.file.getvalue()
-    assert all(name in text for name in SCORERS)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width

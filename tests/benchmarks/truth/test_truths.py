@@ -3,15 +3,10 @@
 import dataclasses
 from types import SimpleNamespace
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.rollout import collect
-from agentgym.trajectory import StepTable
-from baselines.environments.sokoban import SOKOBAN
 from baselines.play.values import monte_carlo
-from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth import gradients
@@ -21,8 +16,11 @@ from benchmarks.truth.measures import Comparisons
 from benchmarks.truth.processes import LOST, PROCESSES, WON, Process, delayed, recovery, varying
 from benchmarks.truth.truths import Truth, agreement, ceiling
 from policies.scripted import NoisyExpert
+from tests.baselines.configs import config_of
 from tests.distances import distance_changes, state_distances
+from tests.playing import filled
 from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.group import split_groups
 from wrappers.credit.rloo import rloo
 from wrappers.distance import Distances, distance_gains, kinds_of_steps
@@ -67,11 +65,8 @@ def test_the_ceiling_of_noise():
     n, per = 4000, 4
     values = rng.standard_normal((n, per)).ravel()
     halves = [values + rng.standard_normal(n * per) for _ in range(2)]
-    table = StepTable.from_arrays(
-        group=np.repeat(np.arange(n) // 100, per), trajectory=np.arange(n * per), t=np.zeros(n * per, int),
-        state=np.repeat(np.arange(n), per), action=np.tile(np.arange(per), n), next_state=np.full(n * per, n),
-        reward=np.zeros(n * per), won=np.zeros(n * per, bool),
-    )  # fmt: skip
+    states = np.repeat(np.arange(n), per)
+    table = filled(state=states, group=states // 100, trajectory=range(n * per), action=np.tile(np.arange(per), n))
     weights = bootstrap_weights(table.n_groups, 100, 0)
     truth = Truth("value", np.mean(halves, axis=0), tuple(halves), np.ones(n * per))
     found = ceiling(agreement(truth, table, table, weights)["within"])
@@ -94,12 +89,8 @@ SOLVED = "######\n#___√#\n#___P#\n#____#\n###### [success]"
 
 
 def table_of(steps):
-    names = ("state", "action", "next_state")
-    columns = {name: [step[i] for step in steps] for i, name in enumerate(names)}
-    n = len(steps)
-    return StepTable.from_arrays(
-        group=["g"] * n, trajectory=range(n), t=[0] * n, reward=[0.0] * n, won=[0] * n, **columns
-    )
+    columns = dict(zip(("state", "action", "next_state"), zip(*steps, strict=True), strict=True))
+    return filled(trajectory=range(len(steps)), group=["g"] * len(steps), **columns)
 
 
 def test_changes_and_bounds_by_hand() -> None:
@@ -120,11 +111,7 @@ def test_changes_and_bounds_by_hand() -> None:
     assert distance_changes(table, distance).tolist() == [1, -1, 0, -np.inf, 0, -1]
     assert state_distances(table_of([(SOLVED.removesuffix(" [success]").replace("√", "O").replace("___P", "__XP"),
                                       "x", SOLVED)]))[1] == 0  # fmt: skip
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
-        next_state=["u", "v", "w"], reward=[0, 0, 0], won=[0, 0, 0],
-    )  # fmt: skip
-    inf = np.inf
+    table, inf = filled(group=["g"] * 3, state=["s", "u", "v"], next_state=["u", "v", "w"]), np.inf
     found = {("g", "s"): (2.0, 2.0), ("g", "u"): (inf, inf), ("g", "v"): (inf, inf), ("g", "w"): (1.0, inf)}
     np.testing.assert_array_equal(distance_gains(table, found), [-inf, 0.0, np.nan])
     asked = []
@@ -137,31 +124,7 @@ def test_changes_and_bounds_by_hand() -> None:
     assert len(asked) == 1
 
 
-def test_every_state_of_real_episodes_agrees_with_the_environment():
-    envs = gym.make_vec("AgentRL/Sokoban-v0", 8, autoreset_mode="Disabled", expert=True)
-    table = collect(
-        envs,
-        NoisyExpert(0.3, scripted_of("sokoban").others),
-        tasks=[{"split": "train", "index": i} for i in range(4)],
-        group_size=2,
-        seed=3,
-    )
-    distance = state_distances(table)
-    env = gym.make("AgentRL/Sokoban-v0").unwrapped
-    for i, key in enumerate(table.states):
-        if not key.endswith(" [success]"):
-            env.reset(options={"level": key})
-            assert env.distance() == distance[i]
-    assert {table.next_state[row] for row in table.last[table.trajectory_won]} == set(
-        np.flatnonzero(distance == 0).tolist()
-    )
-    changes = distance_changes(table, distance)
-    assert changes.max() == 1
-    assert (changes[~table.valid] == 0).all()
-
-
-def test_distances_of_the_environment_are_those_of_the_solver():
-    played = play_scripted("sokoban", 0.3, 4, 4, seed=1)
+def test_distances_of_the_environment_are_those_of_the_solver(played):
     table, found = played.table, played.envs.found
     distance = state_distances(table)
     expected = distance_changes(table, distance)
@@ -303,8 +266,7 @@ def test_graphs_are_counted() -> None:
     assert 0 < found.singletons < 1 - found.shared
     assert 0 <= found.ties <= 1
     # Two episodes from s: up leads to u and on to the goal, left to the pit.
-    table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-        action=["up", "on", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])  # fmt: skip
+    table = episodes("s -up-> u -on-> goal +", "s -left-> pit")
     # Two of three steps begin in the shared s. One pair of actions, of which one leads to success: no tie.
     assert diagnose(table, 2) == Diagnosis(size=2, shared=2 / 3, singletons=1 / 3, ties=0.0, mixed=1.0)
 
@@ -341,8 +303,7 @@ def test_no_probability(optimal):
 
 def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp_path):
     """Jobs as far as a configuration looks at them."""
-    config = make_learning_config(SOKOBAN, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=SOKOBAN.quick)
-    write_json(config, tmp_path / "config.json")
+    write_json(config_of("sokoban"), tmp_path / "config.json")
     for name in ("job", "expert-50"):
         (tmp_path / name / "model").mkdir(parents=True)
         (tmp_path / name / "model" / "config.json").write_text("{}", encoding="utf-8")

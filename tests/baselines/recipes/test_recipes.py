@@ -1,19 +1,18 @@
 """Recipes and the training configuration: every name works, every wrong one is named."""
 
 import dataclasses
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from agentgym.trajectory import StepTable
 from baselines.environments.settings import SOKOBAN_TINY
 from baselines.recipes import RECIPES, recipe
+from baselines.recipes.methods import IMITATION, method
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from tests.cases import cases
+from tests.playing import filled
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.ragen2 import spread_groups
@@ -50,28 +49,17 @@ def test_options_settings_levels_and_contrast() -> None:
     ppo = recipe("ppo")
     assert recipe("grpo").score_level is None
     assert ppo.score_level == "turn"
-    assert [ppo.with_options(level=level).score_level for level in ("turn", "token", "bi-level", "residual")] == [
-        "turn",
-        "token",
-        "token",
-        "token",
-    ]
+    levels = [ppo.with_options(level=level).score_level for level in ("turn", "token", "bi-level", "residual")]
+    assert levels == ["turn", "token", "token", "token"]
     assert ppo.with_options(preset="authors").score_level == "token"  # the preset's level where none is given
     # Both episodes fail, one with a reward on the way.
-    table = StepTable.from_arrays(
-        group=[0, 0], trajectory=[0, 1], t=[0, 0], state=[0, 0], action=[0, 0], next_state=[1, 1],
-        reward=[0.5, 0.0], won=[False, False],
-    )  # fmt: skip
+    table = filled(trajectory=[0, 1], next_state=[1, 1], reward=[0.5, 0.0])
     assert recipe("dapo").contrasting(table).tolist() == [False]
     assert recipe("dapo").with_options(contrast="return").contrasting(table).tolist() == [True]
     assert recipe("grpo").contrasting(table).tolist() == [False]
     # RAGEN-2's filter would train on this group: it is not played again.
     assert recipe("ragen2").contrasting(table).tolist() == spread_groups(table).tolist() == [True]
     assert recipe("ragen2:outcome=won").contrasting(table).tolist() == [False]
-
-
-def test_unknown_methods_are_named() -> None:
-    refuses(ValueError, r"unknown method 'reward-flow'; known: .*; did you mean 'rewardflow'", recipe, "reward-flow")
 
 
 @cases(
@@ -109,25 +97,29 @@ def test_wrong_options_and_functions_are_explained(text: str, words: str) -> Non
     refuses(ValueError, words, recipe, text)
 
 
-OWN = """
-import numpy as np
-from baselines.recipes import recipe
-def credit(table, *, scale=1.0, sign="plus"):
-    return scale * np.where(table.won, 1.0, -1.0)
-half = recipe("grpo").with_options(invalid_penalty=0.5)
-"""
+def test_a_function_of_ones_own_is_a_method() -> None:
+    found = recipe("tests.own_worlds:credit:scale=.5:sign=minus")
+    assert found.name == "tests.own_worlds:credit:scale=0.5:sign=minus"
+    assert found.options == {"scale": 0.5, "sign": "minus"}
+    table = filled(trajectory=[0, 1], next_state=["goal", "pit"], won=[True, False])
+    assert found(table).tolist() == [0.5, -0.05]
+    assert recipe("tests.own_worlds:half").options["invalid_penalty"] == 0.5
+    known = "unknown option 'scal'; known: 'scale', 'sign'; did you mean 'scale'"
+    refuses(ValueError, known, recipe, "tests.own_worlds:credit:scal=.5")
 
 
-def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_credit.py").write_text(OWN)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    found = recipe("my_credit:credit:scale=.5:sign=minus")
-    assert (found.name, found.options) == ("my_credit:credit:scale=0.5:sign=minus", {"scale": 0.5, "sign": "minus"})
-    table = StepTable.from_arrays(
-        group=[0, 0], trajectory=[0, 1], t=[0, 0], state=[0, 0], action=[0, 0], next_state=[1, 2],
-        reward=[1.0, 0.0], won=[True, False],
-    )  # fmt: skip
-    assert found(table).tolist() == [0.5, -0.5]
-    assert recipe("my_credit:half").options["invalid_penalty"] == 0.5
-    with pytest.raises(ValueError, match="unknown option 'scal'; known: 'scale', 'sign'; did you mean 'scale'"):
-        recipe("my_credit:credit:scal=.5")
+def test_names_read_their_options():
+    found = method("ipr:continuations=2:span=step:threshold=.25")
+    assert (found.continuations, found.span, found.threshold) == (2, "step", 0.25)
+    assert found.name == "ipr:continuations=2:span=step:threshold=0.25"
+    assert method("gigpo:gamma=.9").name == "gigpo:gamma=0.9"
+    assert set(IMITATION) == {"sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear"}
+
+
+@cases(
+    "name, words",
+    ("rft:sample=4", "sample"), ("rft:samples=0", "at least 1"), ("rft:samples=many", "an integer"),
+    ("ipr:span=all", "'rest' and 'step'|rest"), ("rft:samples", "option=value"), ("rtf", "unknown method"),
+)  # fmt: skip
+def test_a_wrong_name_or_option_says_what_is_expected(name, words):
+    refuses(ValueError, words, method, name)
