@@ -34,10 +34,10 @@ def names_of(node: ast.stmt) -> set[str]:
     return {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
 
 
-def imports_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Names that these nodes import, by what each stands for."""
+def imports_of(tree: ast.AST) -> dict[str, str]:
+    """Names that a module imports, anywhere in it, by what each stands for."""
     found = {}
-    for each in nodes:
+    for each in ast.walk(tree):
         if isinstance(each, ast.ImportFrom):
             found |= {alias.asname or alias.name: f"{each.module}.{alias.name}" for alias in each.names}
     return found
@@ -61,25 +61,16 @@ def readers(sources: Mapping[str, str]) -> set[Definition]:
     uses: dict[Definition, set[Definition]] = {}
     found: set[Definition] = set()
     for module, source in sources.items():
-        body = list(statements(ast.parse(source).body))
-        inside = [list(ast.walk(node)) for node in body]
-        imports = [imports_of(nodes) for nodes in inside]
-        imported = {name: path for each in imports for name, path in each.items()}
-        always = {
-            each
-            for node, nodes in zip(body, inside, strict=True)
-            for each in names_of(node)
-            if each == "pytestmark" or (isinstance(node, ast.FunctionDef) and _autouse(nodes))
-        }
+        tree = ast.parse(source)
+        body, imported = {node: list(ast.walk(node)) for node in statements(tree.body)}, imports_of(tree)
+        always = {name for node, nodes in body.items() for name in names_of(node) if _is_always(name, node, nodes)}
         folders = module.split(".")[:-1]
         conftests = [".".join([*folders[:n], "conftest"]) for n in range(len(folders) + 1)]
-        for node, nodes, own in zip(body, inside, imports, strict=True):
-            known = imported | own
-            reads = any(isinstance(each, ast.Constant) and each.value == VARIABLE for each in nodes)
+        for node, nodes in body.items():
             used: set[Definition] = {(module, name) for name in always}
             for name in uses_of(nodes):
                 first, _, attribute = name.partition(".")
-                path = known.get(first, f"{module}.{first}")
+                path = imported.get(first, f"{module}.{first}")
                 if attribute:
                     used.add((path, attribute))
                 else:
@@ -87,15 +78,17 @@ def readers(sources: Mapping[str, str]) -> set[Definition]:
                     used |= {(conftest, name) for conftest in conftests}
             for name in names_of(node):
                 uses.setdefault((module, name), set()).update(used)
-                if reads:
+                if any(isinstance(each, ast.Constant) and each.value == VARIABLE for each in nodes):
                     found.add((module, name))
     while more := {each for each, used in uses.items() if each not in found and used & found}:
         found |= more
     return found
 
 
-def _autouse(nodes: Iterable[ast.AST]) -> bool:
-    return any(isinstance(each, ast.keyword) and each.arg == "autouse" for each in nodes)
+def _is_always(name: str, node: ast.stmt, nodes: Iterable[ast.AST]) -> bool:
+    """Whether every test of the module uses this."""
+    fixture = any(isinstance(each, ast.keyword) and each.arg == "autouse" for each in nodes)
+    return name == "pytestmark" or (isinstance(node, ast.FunctionDef) and fixture)
 
 
 @cache

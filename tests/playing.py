@@ -2,7 +2,7 @@
 
 * `Scripted`: a policy that says given texts, by step, by place or reply by reply; `Drawn`: one that draws them.
 * `corridor`: the vector environment of `tests.corridor`; `of`: that of any `TextEnv`; `stock`: Gymnasium's own ones.
-* `steps` plays actions and returns every answer, `play` the last one.
+* `steps` plays actions and returns every answer, `play` the last one; `objects` is a column of infos.
 * `walks`: a `StepTable` of episodes that are written as "state action state action state".
 * `filled`: a `StepTable` of the columns that a test is about.
 
@@ -93,6 +93,11 @@ def steps(env: Any, actions: Iterable[Any]) -> list[Any]:
 def play(env: Any, *actions: Any) -> Any:
     """Play actions in an environment of any kind, and return what the last step answered."""
     return steps(env, actions)[-1]
+
+
+def objects(*values: Any) -> Any:
+    """Return an object array of these values, which may be sequences."""
+    return np.fromiter(values, np.object_, len(values))
 
 
 def info_columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The measures of the house in one table: `python -m tests.architecture.house [--json]`.
+"""The measures of the house in one table: `python -m tests.architecture.house [--list]`.
 
 Source is every Python file of the five folders. A line is a line of the file, blank ones and comments included.
 """
@@ -6,7 +6,6 @@ Source is every Python file of the five folders. A line is a line of the file, b
 import argparse
 import ast
 import dataclasses
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -80,11 +79,9 @@ def lines_under(folder: str) -> int:
     return sum(lines(text) for path, text in texts().items() if path.is_relative_to(folder))
 
 
-def files_under(folder: str, direct: bool = False) -> int:
-    """Return the number of source files in a folder, its `__init__.py` included; with `direct` not in those below."""
-    return sum(
-        path.parent == PurePosixPath(folder) if direct else path.is_relative_to(folder) for path in texts()
-    )  # fmt: skip
+def files_in(folder: str) -> int:
+    """Return the number of source files directly in a folder, its `__init__.py` included."""
+    return sum(path.parent == PurePosixPath(folder) for path in texts())
 
 
 @cache
@@ -191,14 +188,13 @@ def longest(count: int = 10) -> list[tuple[int, str]]:
     return sorted(((lines(text), str(path)) for path, text in {**texts(), **tests}.items()), reverse=True)[:count]
 
 
-def subfolders(folder: str) -> dict[str, tuple[int, int]]:
-    """Return lines and files of a folder's folders, and under "" of the files directly in it."""
-    found: dict[str, tuple[int, int]] = {}
+def subfolders(folder: str) -> dict[str, int]:
+    """Return lines of a folder's folders, and under "" of the files directly in it."""
+    found: dict[str, int] = {}
     for path, text in texts().items():
         if path.parts[0] == folder:
             name = path.parts[1] if len(path.parts) > 2 else ""
-            before = found.get(name, (0, 0))
-            found[name] = before[0] + lines(text), before[1] + 1
+            found[name] = found.get(name, 0) + lines(text)
     return found
 
 
@@ -207,18 +203,18 @@ def measures() -> dict[str, float]:
     """Return what the limits are about, without the route of an iteration."""
     tests = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
-    shared = subfolders("benchmarks").get("", (0, 0))[0]
+    benchmarks = subfolders("benchmarks")
     beside = {name: named for name, named in environments().items() if name not in EXAMPLES}
     return {
         "lines of source": sum(map(lines, texts().values())),
         **{f"lines of {folder}": lines_under(folder) for folder in FOLDERS},
-        "lines of benchmarks, shared": shared,
-        **{f"lines of benchmarks/{name}": found[0] for name, found in subfolders("benchmarks").items() if name},
+        "lines of benchmarks, shared": benchmarks.pop(""),
+        **{f"lines of benchmarks/{name}": count for name, count in benchmarks.items()},
         "lines of tests": sum(map(lines, tests)),
         "pages of docs": len(pages),
         "lines of docs": sum(map(lines, pages)),
         "lines of the longest file": longest(1)[0][0],
-        **{f"files directly in {name}": files_under(name, direct=True) for name in ("agentgym", "policies")},
+        **{f"files directly in {name}": files_in(name) for name in ("agentgym", "policies")},
         "files that name an environment": max(map(len, beside.values())),
         "files that name a method": max(map(len, methods().values())),
         "files that name a scorer": max(map(len, scorers().values()), default=0),
@@ -236,19 +232,17 @@ def broken(found: Mapping[str, float], limits: Iterable[Limit] = LIMITS) -> list
 
 
 def _rows() -> list[tuple[str, ...]]:
-    found = measures()
+    found, limits = measures(), {limit.measure: limit for limit in LIMITS}
     rows: list[tuple[str, ...]] = [("measure", "today", "limit", "later", "")]
-    for limit in LIMITS:
-        if limit.measure in ROUTE:
-            rows.append((limit.measure, "-", f"{limit.most:,}", "", "python -m tests.architecture.route"))
+    for measure in dict.fromkeys((*limits, *found)):
+        value, limit = found.get(measure), limits.get(measure)
+        today = "-" if measure in ROUTE else "none yet" if value is None else f"{value:,}"
+        if limit is None:
+            rows.append((measure, today, "", "", ""))
             continue
-        value = found.get(limit.measure)
         state = "-" if value is None else "holds" if value <= limit.most else "above"
-        later = "" if limit.later is None else f"{limit.later:,}"
-        rows.append((
-            limit.measure, "none yet" if value is None else f"{value:,}", f"{limit.most:,}", later,
-            f"{state}, asserted" if limit.asserted else state,
-        ))  # fmt: skip
+        state = "python -m tests.architecture.route" if measure in ROUTE else state + ", asserted" * limit.asserted
+        rows.append((measure, today, f"{limit.most:,}", "" if limit.later is None else f"{limit.later:,}", state))
     return rows
 
 
@@ -267,33 +261,14 @@ def _print(rows: Iterable[tuple[Any, ...]]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Print all measures, and return 1 where an asserted limit does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.architecture.house", description="Measure the house.")
-    parser.add_argument("--json", action="store_true", help="all measures and lists as JSON")
-    parser.add_argument("--list", action="store_true", help="also the files that name each environment and method")
+    parser.add_argument("--list", action="store_true", help="also the files behind the numbers, the most first")
     given = parser.parse_args(arguments)
-    if given.json:
-        lists = {"environments": environments(), "methods": methods(), "scorers": scorers()}
-        print(json.dumps({"measures": measures(), **lists, "longest": longest()}, indent=1))
-        return 0
     _print(_rows())
-    _print([
-        ("folder", "lines", "files", "directly in it"),
-        *((f, f"{lines_under(f):,}", files_under(f), files_under(f, direct=True)) for f in FOLDERS),
-    ])  # fmt: skip
-    _print([
-        ("folder of benchmarks", "lines", "files"),
-        *((name or "(directly)", f"{n:,}", files) for name, (n, files) in sorted(subfolders("benchmarks").items())),
-    ])  # fmt: skip
-    _print([("longest files", "lines"), *((path, n) for n, path in longest())])
-    in_code = methods(prose=False)
-    for title, named in (("environment", environments()), ("method", methods()), ("scorer", scorers())):
-        order = sorted(named.items(), key=lambda each: (-len(each[1]), each[0]))
-        rows: list[tuple[Any, ...]] = [(f"{title}, named in", "files outside its own")]
-        rows += [(name, len(files)) for name, files in order]
-        if title == "method":
-            rows = [(*row, "in code" if not i else len(in_code[row[0]])) for i, row in enumerate(rows)]
-        _print(rows)
-        for name, files in order if given.list else ():
-            print(f"{name}:", *files, sep="\n  ")
+    if given.list:
+        _print([("longest files", "lines"), *((path, n) for n, path in longest())])
+        for title, named in (("environment", environments()), ("method", methods()), ("scorer", scorers())):
+            for name, files in sorted(named.items(), key=lambda each: (-len(each[1]), each[0])):
+                print(f"{title} {name}: {len(files)}", *files, sep="\n  ")
     missed = broken(measures())
     print(*missed, sep="\n")
     return int(bool(missed))

@@ -78,15 +78,9 @@ def walk(method: str = "graphgpo") -> Route:
     policy = tiny_policy([message[-1]["content"] for message in messages], seed=0, extra_words=words)
     chosen, route = recipe(method), Route()
     config = TrainerConfig(
-        iterations=2,
-        groups=4,
-        group_size=4,
-        learning_rate=1e-3,
-        seed=0,
-        optimiser=Optimiser(minibatch_rows=32),
-        validation=Validation(every=0),
-        checkpoint=Checkpoints(every=0),
-    )
+        iterations=2, groups=4, group_size=4, learning_rate=1e-3, seed=0, optimiser=Optimiser(minibatch_rows=32),
+        validation=Validation(every=0), checkpoint=Checkpoints(every=0),
+    )  # fmt: skip
 
     def watch(trainer: Any, table: Any, row: Any) -> None:
         route.stop()

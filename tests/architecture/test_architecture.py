@@ -9,10 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from agentgym.registry import ROWS
+from tests.architecture.house import FOLDERS, ROOT, texts
 from tests.cases import cases
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
 NUMERIC = {"numpy", "gymnasium", "scipy"}
 
 #: What each folder may import beside the standard library: own folders, and other packages (None: any).
@@ -31,7 +30,7 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
     "baselines": ({"agentgym", "wrappers", "policies", "baselines"}, None),
     "benchmarks": (set(FOLDERS), None),
 }  # fmt: skip
-SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+SOURCES = [ROOT / path for path in texts()]
 LONG_SUFFIXES = {".py", ".js", ".css", ".j2", ".html"}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 
@@ -60,9 +59,7 @@ def broken_arrows(folder: str, source: str) -> set[str]:
 @cases(
     "folder, source, broken",
     ("agentgym", "import numpy as np, json\nfrom gymnasium import spaces", set()),
-    ("agentgym", "def f():\n    import torch.nn", {"torch"}),
-    ("agentgym", "from wrappers.reply import parse_reply", {"wrappers"}),
-    ("wrappers", "from agentgym.core import TextEnv\nimport policies", {"policies"}),
+    ("agentgym", "def f():\n    import torch.nn\n    from wrappers.reply import parse_reply", {"torch", "wrappers"}),
     ("wrappers/serving", "import fastapi, wrappers.reply\nimport policies", {"policies"}),
     ("policies", "import torch, agentgym\nfrom baselines import trainer", {"baselines"}),
     ("baselines", "import benchmarks.run, wrappers, policies, torch", {"benchmarks"}),

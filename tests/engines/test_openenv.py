@@ -112,16 +112,14 @@ def test_a_reward_is_paid_once() -> None:
         assert saved.observation.text == played.observation.text
 
 
-@pytest.mark.parametrize("idle", [0, -1.0, float("nan"), float("inf"), True, "1"])
-def test_an_idle_time_that_is_none_is_refused(idle) -> None:
-    refuses(ValueError, "idle must be a number of seconds above 0, got", application, SOKOBAN, idle=idle, **SIX)
-
-
-@pytest.mark.parametrize("limit", ["sessions", "snapshots", "most_bytes"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_limits_below_one_are_refused(limit, value) -> None:
-    with pytest.raises(ValueError, match=f"{limit} must be an integer of at least 1, got {value}"):
-        application(SOKOBAN, **{limit: value}, **SIX)
+@cases(
+    "option, value, words",
+    *(("idle", idle, "a number of seconds above 0, got") for idle in (0, -1.0, float("nan"), float("inf"), True, "1")),
+    *((limit, value, f"an integer of at least 1, got {value}")
+      for limit in ("sessions", "snapshots", "most_bytes") for value in (0, -1)),
+)  # fmt: skip
+def test_limits_that_are_none_are_refused(option, value, words) -> None:
+    refuses(ValueError, f"{option} must be {words}", application, SOKOBAN, **{option: value}, **SIX)
 
 
 def test_a_snapshot_that_another_session_drops_meanwhile_is_an_error_that_says_so() -> None:
@@ -209,23 +207,18 @@ def test_http_lists_tasks_and_refuses_long_bodies() -> None:
     (b"[" * 50_000, "parsing the body"),
     (b"[]", "body: Input should be a valid dictionary"),
     (b'{"seed": -1}', "body.seed: Input should be greater than or equal to 0"),
-    (b'{"seed": "x"}', "body.seed: Input should be a valid integer"),
     (b'{"seed": NaN}', "body.seed: Input should be a finite number"),
     (b'{"seed": [1e400, {"a": NaN}]}', "body.seed: Input should be a valid integer"),
     (b'{"episode_id": 5}', "body.episode_id: Input should be a valid string"),
     (b'{"snapshot": {}}', "snapshot must be the name of a snapshot, got {}"),
-    (b'{"snapshot": ["x"]}', "snapshot must be the name of a snapshot, got ['x']"),
     (b'{"snapshot": "gone"}', "no snapshot 'gone'"),
     (b'{"split": "tset", "index": 0}', "unknown split 'tset'"),
-    (b'{"split": {"a": NaN}}', "split"),
     (b'{"split": "\\ud800"}', "unknown split"),
     (b'{"split": "' + b"x" * 100_000 + b'"}', "unknown split"),
-    (b'{"split": "test", "index": -1}', "index"),
     (b'{"split": "test", "index": 1e400}', "index"),
     (b'{"split": "test", "index": ' + b"9" * 4000 + b"}", "index"),
     (b'{"task_id": [[["x"]]]}', "task_id"),
     (b'{"lvl": 3}', "unknown option 'lvl'"),
-    (b'{"func": 1}', "multiple values for argument 'func'"),
     (b'{"self": 1}', "multiple values for argument 'self'"),
 )
 def test_a_bad_reset_is_answered_with_400_and_what_is_wrong(server: str, body: bytes, words: str) -> None:
@@ -247,7 +240,7 @@ def test_a_bad_step_is_answered_with_400(server: str, body: bytes) -> None:
     assert asked(f"{server}/step", body)[0] == 400
 
 
-@pytest.mark.parametrize("seed", [-1, "x", 1.5, True, [1], {}])
+@pytest.mark.parametrize("seed", [-1, "x", 1.5, True])
 def test_a_bad_seed_is_told_to_a_session_which_goes_on(server: str, seed) -> None:
     with GenericEnvClient(server).sync() as client:
         refuses(RuntimeError, "seed must be an integer of at least 0", client.reset, seed=seed)

@@ -25,9 +25,9 @@ vf = pytest.importorskip("verifiers.v1", reason="needs verifiers in an environme
 import agentgym  # noqa: E402, F401
 from agentgym.panels import Panel, PanelError, open_panel  # noqa: E402
 from agentgym.rollout import collect  # noqa: E402
-from agentgym.trajectory import Reply  # noqa: E402
 from agentgym.trajectory.episode import plain_steps  # noqa: E402
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, raw  # noqa: E402
+from tests.playing import Scripted  # noqa: E402
 from tests.refusals import refuses  # noqa: E402
 from wrappers import VectorReplyParser, VectorTranscript  # noqa: E402
 from wrappers.serving import verifiers as served  # noqa: E402
@@ -41,16 +41,6 @@ TASKS = {"env": SOKOBAN, "split": "test", "tasks": 2, "env_options": SIX}
 def known_by_name(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "stepcredit", served)
     monkeypatch.setenv("PRIME_API_KEY", "none")
-
-
-class Scripted:
-    """Says one reply after another."""
-
-    def __init__(self, replies: Sequence[str]) -> None:
-        self.replies = list(replies)
-
-    def act(self, observations, infos, rng) -> list[Reply]:
-        return [Reply(self.replies.pop(0))]
 
 
 def solution(task_id: str) -> list[str]:
@@ -69,7 +59,8 @@ def here(task_id: str, replies: Sequence[str]):
     envs = gym.make_vec(SOKOBAN, num_envs=1, autoreset_mode="Disabled", **SIX)
     envs = VectorTranscript(VectorReplyParser(envs))
     seed = zlib.crc32(task_id.encode())
-    return collect(envs, Scripted(replies), tasks=[{"task_id": task_id}], seed=seed).to_trajectories()[0]
+    policy = Scripted(*replies, by="reply")
+    return collect(envs, policy, tasks=[{"task_id": task_id}], seed=seed).to_trajectories()[0]
 
 
 def says(replies: Sequence[str]):

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="*", help="names, with wildcards; default: all")
     parser.add_argument("--cheap", action="store_true", help="leave out what takes long")
     parser.add_argument("--check", action="store_true", help="write nothing, and print what differs from what is kept")
-    parser.add_argument("--once", action="store_true", help="make each in one process only, without looking for luck")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--stream", action="store_true", help=argparse.SUPPRESS)
@@ -50,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         cheap = [golden for golden in chosen if golden.name.startswith(f"{kind}/") and not golden.dear]
         parts += [cheap] if cheap else []
     with ThreadPoolExecutor(given.jobs) as pool:
-        wrong = sum(pool.map(lambda part: _settle(part, given.check, given.check or given.once), parts))
+        wrong = sum(pool.map(lambda part: _settle(part, given.check), parts))
     if not given.check and given.only == "*" and not given.cheap:
         for file in {*DATA.rglob("*.jsonl")} - {golden.file for golden in GOLDENS.values()}:
             print(f"{file.relative_to(DATA)}: is no more")
@@ -58,26 +56,21 @@ def main(arguments: list[str] | None = None) -> int:
     return int(bool(wrong))
 
 
-def _settle(part: list[Golden], check: bool, once: bool) -> int:
+def _settle(part: list[Golden], check: bool) -> int:
     """Make goldens in processes of their own, and write or compare them; return how many differ."""
     # A check is the second run of what was frozen once.
     first = _made(part, 2 if check else 1)
-    second = first if once else _made(part, 2)
+    second = first if check else _made(part, 2)
     wrong = 0
     for golden in part:
-        found, seconds = first[golden.name]
-        lines: list[str]
-        if isinstance(found, str):
-            lines = [found]
+        (found, seconds), (again, _) = first[golden.name], second[golden.name]
+        failed = [each for each in (found, again) if isinstance(each, str)]
+        if failed:
+            lines = failed[:1]
         elif check:
             lines = differences(read(golden)[0], found) if golden.file.exists() else ["is not kept yet"]
         else:
-            again = second[golden.name][0]
-            lines = (
-                [again]
-                if isinstance(again, str)
-                else [f"differs from run to run: {x}" for x in differences(found, again)]
-            )
+            lines = [f"differs from run to run: {line}" for line in differences(found, again)]
             if not lines:
                 write(golden, found)
         wrong += bool(lines)
@@ -108,22 +101,17 @@ def _made(part: list[Golden], hash_seed: int) -> dict[str, tuple[Any, float]]:
 def _stream(chosen: list[Golden]) -> int:
     """Make the goldens that the standard input names, and write a line for each."""
     wanted = json.load(sys.stdin)
-    for golden in chosen:
-        if golden.name in wanted:
-            begin = time.process_time() + _of_children()
-            columns: Any
-            try:
-                columns = computed(golden)
-            except Exception as error:  # one that cannot be made does not keep the others from being made
-                columns = f"{type(error).__name__}: {error}"
-            seconds = time.process_time() + _of_children() - begin
-            print(json.dumps({"golden": golden.name, "columns": columns, "seconds": seconds}), flush=True)
+    for golden in (golden for golden in chosen if golden.name in wanted):
+        begin = sum(os.times()[:4])  # of this process and of its children
+        columns: Any
+        try:
+            columns = computed(golden)
+        except Exception as error:  # one that cannot be made does not keep the others from being made
+            columns = f"{type(error).__name__}: {error}"
+        print(
+            json.dumps({"golden": golden.name, "columns": columns, "seconds": sum(os.times()[:4]) - begin}), flush=True
+        )
     return 0
-
-
-def _of_children() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
 from agentgym.outside.text import DataError, clean
 from agentgym.trajectory import Reply
-from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.cases import cases
+from tests.policies.agreement import check_scores, check_written
 from tests.refusals import refuses
 
 BOARD = "#####\n#PXO#\n#####"
@@ -46,8 +46,16 @@ def test_a_reply_holds_its_prompt_and_tokens_and_messages_follow_the_template(po
 
 
 @pytest.mark.parametrize("name", ["policy", "writer"])
-def test_a_reply_drawn_from_its_own_generator_does_not_depend_on_company(request, name):
-    player, shown = request.getfixturevalue(name), [BOARD, OTHER, BOARD, "up"]
+def test_replies_depend_on_their_own_numbers_alone(request, name):
+    player = request.getfixturevalue(name)
+    boards = [BOARD, OTHER] * 8
+    first = act(player, boards)
+    player.forget()
+    check_written(act(player, boards), first)
+    assert [one.token_ids for one in act(player, boards, seed=1)] != [one.token_ids for one in first]
+    # The first place has the same numbers; those of the third one are left over.
+    check_written(act(player, [BOARD, "quite another and much longer text\n" * 3])[:1], first[:1])
+    shown = [BOARD, OTHER, BOARD, "up"]
     together = player.act_each(shown, {}, [np.random.default_rng(seed) for seed in range(4)])
     assert [act(player, [one], seed)[0].token_ids for seed, one in enumerate(shown)] == [a.token_ids for a in together]
 
@@ -56,31 +64,7 @@ def test_a_reply_drawn_from_its_own_generator_does_not_depend_on_company(request
 def test_log_probabilities_of_acting_and_scoring_agree(request, name):
     for temperature in (1.0, 0.6):
         player = request.getfixturevalue(name).with_settings(temperature=temperature)
-        replies = act(player, [BOARD, OTHER, BOARD, "up", OTHER, "down\nleft right"] * 3)
-        scores = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
-        assert scores.mask.sum(1).tolist() == [len(one.token_ids) for one in replies]
-        for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
-            assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", ["policy", "writer"])
-def test_a_seed_repeats_the_replies_and_another_one_does_not(request, name):
-    player = request.getfixturevalue(name)
-    boards = [BOARD, OTHER] * 8
-    first = act(player, boards)
-    player.forget()
-    assert [one.token_ids for one in act(player, boards)] == [one.token_ids for one in first]
-    assert [one.token_ids for one in act(player, boards, seed=1)] != [one.token_ids for one in first]
-
-
-@pytest.mark.parametrize("name", ["policy", "writer"])
-def test_a_place_does_not_notice_its_companions(request, name):
-    player = request.getfixturevalue(name)
-    together = act(player, [BOARD, OTHER, BOARD])
-    # The same numbers for the first two places; the third place's are left over.
-    apart = act(player, [BOARD, "quite another and much longer text\n" * 3])
-    assert apart[0].token_ids == together[0].token_ids
-    assert apart[0].logprobs == pytest.approx(together[0].logprobs, abs=1e-5)
+        check_scores(player, act(player, [BOARD, OTHER, BOARD, "up", OTHER, "down\nleft right"] * 3))
 
 
 def test_random_numbers_are_spent_by_places_and_length_limit_alone(policy, writer):
@@ -94,28 +78,19 @@ def test_random_numbers_are_spent_by_places_and_length_limit_alone(policy, write
 
 def test_temperature_zero_takes_the_most_probable_token(policy):
     greedy = policy.with_settings(temperature=0.0)
-    replies = act(greedy, [BOARD, OTHER], seed=0)
-    assert [one.text for one in replies] == [one.text for one in act(greedy, [BOARD, OTHER], seed=1)]
-    scores = greedy.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
-    assert scores.top.all()
-    assert scores.logprobs[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in replies], abs=1e-5)
+    replies = act(greedy, [BOARD, OTHER])
+    assert check_scores(greedy, replies).top.all()
 
 
-def test_replies_end_at_a_stop_text_of_any_length_the_end_token_or_the_limit(writer):
-    end = writer.tokenizer.eos_token_id
-    replies = act(writer.with_settings(temperature=3.0, max_new_tokens=60), [BOARD] * 60)
-    reasons = set()
-    for one in replies:
+def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
+    end, reasons = writer.tokenizer.eos_token_id, set()
+    for one in act(writer.with_settings(temperature=3.0, max_new_tokens=60), [BOARD] * 60):
         stopped = any(text in one.text for text in ("P", "O"))
         assert not any(text in writer.tokenizer.decode(list(one.token_ids[:-1])) for text in ("P", "O"))
         assert end not in one.token_ids[:-1]
         assert stopped or one.token_ids[-1] == end or len(one.token_ids) == 60
         reasons.add("stop" if stopped else "end" if one.token_ids[-1] == end else "limit")
     assert {"stop", "end"} <= reasons
-    player = writer.with_settings(stop=("P#O",))
-    ids = player.tokenizer("up#P#OX")["input_ids"]
-    ends = [player._is_end(ids[: length + 1]) for length in range(len(ids))]
-    assert ends == [False] * (len(ids) - 2) + [True, True] or ends == [False] * (len(ids) - 2) + [True, False]
 
 
 def test_prompts_are_remembered_until_the_weights_change():
@@ -180,7 +155,7 @@ def test_a_prompt_longer_than_the_context_is_refused_or_loses_its_beginning():
     short, cut = act(player, ["up", "up " * 10])
     assert short.prompt_ids == whole.encode("up")
     assert cut.prompt_ids == prompt[-20:]  # 24 positions less 4 new tokens
-    assert player.score([cut.prompt_ids], [cut.token_ids]).logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
+    check_scores(player, [cut])
     assert player.demonstrate("up " * 10, "<action>up</action>").prompt_ids == cut.prompt_ids
 
 
@@ -197,9 +172,8 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
     found = player.act(observations, infos, np.random.default_rng(3))
     others = whole.act(["up", "down", "left"], infos, np.random.default_rng(3))
     assert found[1] == Reply("", finish="prompt-too-long")
-    for one, other in ((found[0], others[0]), (found[2], others[2])):
-        assert (one.prompt_ids, one.token_ids, one.finish) == (other.prompt_ids, other.token_ids, other.finish)
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    check_written(found[::2], others[::2])
+    assert [(one.prompt_ids, one.finish) for one in found[::2]] == [(one.prompt_ids, one.finish) for one in others[::2]]
     assert player.act(observations[1:2], infos, np.random.default_rng(3)) == [found[1]]
     assert player.demonstrate("up " * 10, "<action>up</action>") == found[1]
     greedy = player.with_settings(temperature=0.0).act(observations, infos, np.random.default_rng(3))
@@ -222,6 +196,7 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
     ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
     ({"prefix": None}, TypeError, "prefix must be a text"),
     ({"top_p": 0.9}, TypeError, "top_p"),
+    ({"template": ("enable_thinking",)}, TypeError, "template must be a dict"),
 )
 def test_wrong_settings_are_explained(policy, settings, error, words):
     refuses(error, words, policy.with_settings, **settings)
@@ -265,56 +240,33 @@ def test_any_hugging_face_folder_will_do(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     player = HuggingFacePolicy.from_pretrained(tmp_path, device="cpu", max_new_tokens=3)
     assert player.tokenizer.decode(list(player.encode([{"role": "user", "content": "up"}]))) == "up\n"
-    replies = act(player, [BOARD, "up"])
-    scores = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
-    assert scores.logprobs[scores.mask].tolist() == pytest.approx(
-        [number for one in replies for number in one.logprobs], abs=1e-5
-    )
+    check_scores(player, act(player, [BOARD, "up"]))
 
 
 def test_missing_and_broken_folders_are_explained(tmp_path, policy):
-    refuses(DataError, "no model folder at", lambda: HuggingFacePolicy.from_pretrained(tmp_path / "nothing"))
-    refuses(ValueError, r"no complete Hugging Face model|cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "no_such_architecture"}')
-    refuses(ValueError, r"no complete Hugging Face model|cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
-    policy.save_pretrained(tmp_path)
-    for broken, words in (("{", "not valid JSON"), (json.dumps({"tempreature": 1}), "tempreature")):
-        (tmp_path / SETTINGS_FILE).write_text(broken)
+    def refused(words, **changes):
+        (tmp_path / "config.json").write_text(json.dumps(config | changes))
         refuses(ValueError, words, HuggingFacePolicy.from_pretrained, tmp_path)
 
-
-def test_weights_of_another_shape_are_explained(tmp_path, policy):
+    refuses(DataError, "no model folder at", lambda: HuggingFacePolicy.from_pretrained(tmp_path / "nothing"))
+    incomplete, config = r"no complete Hugging Face model|cannot be loaded", {}
+    refuses(ValueError, incomplete, HuggingFacePolicy.from_pretrained, tmp_path)
+    refused(incomplete, model_type="no_such_architecture")
     policy.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_size": 128}))
-    refuses(ValueError, "cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
-
-
-def test_a_suffix_that_the_model_wrote_itself_is_there_once(policy):
-    writer = policy.with_settings(max_new_tokens=4)
-    ids = writer.tokenizer("up</action>\n", add_special_tokens=False)["input_ids"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policies.decode.loop.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
-        assert act(writer, [BOARD])[0].text == "<action>up</action>"
-
-
-def test_weights_that_are_cut_off_or_missing_are_explained(tmp_path, policy):
-    policy.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3, "layer_types": None}))
-    with pytest.raises(ValueError, match=r"lacks 12 weights of its model, the first is 'model.layers.2"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    refused("cannot be loaded", hidden_size=128)
+    refused(r"lacks 12 weights of its model, the first is 'model.layers.2", num_hidden_layers=3, layer_types=None)
     weights = tmp_path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    refuses(ValueError, "cannot be loaded as a causal language model", HuggingFacePolicy.from_pretrained, tmp_path)
-
-
-def test_a_folder_without_its_tokenizer_or_with_one_too_large_is_explained(tmp_path, policy):
-    policy.save_pretrained(tmp_path)
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    refused("cannot be loaded as a causal language model")
+    weights.write_bytes(whole)
     for file in tmp_path.glob("*token*"):
         file.unlink()
-    refuses(ValueError, "tokenizer", HuggingFacePolicy.from_pretrained, tmp_path)
+    refused("tokenizer")
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
     tokenizer = tiny_tokenizer(["up", "sideways"])
     tokenizer.add_tokens([f"word{i}" for i in range(50)])
     mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)
@@ -322,26 +274,21 @@ def test_a_folder_without_its_tokenizer_or_with_one_too_large_is_explained(tmp_p
 
 
 FOUL = [
-    "\ud800",
-    "a\udfffb",
-    "".join(map(chr, [*range(9), *range(14, 32)])),
-    "\x1b[2J\x7f\x9f",
-    "\x00" * 1_000,
+    "\ud800", "a\udfffb", "".join(map(chr, [*range(9), *range(14, 32)])), "\x1b[2J\x7f\x9f", "\x00" * 1_000,
     "😀\ud83d",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", FOUL)
 def test_text_that_no_tokenizer_takes_is_cleaned_at_the_door(writer, text):
+    def messages(each):
+        return [{"role": "user", "content": each(text)}, {"role": each(text), "content": "up"}]
+
     rng = np.random.default_rng(0)
-    for observation in (text, [{"role": "user", "content": text}, {"role": text, "content": "up"}]):
+    for observation, cleaned in ((text, clean(text)), (messages(str), messages(clean))):
         (reply,) = writer.act([observation], {}, rng)
         reply.text.encode()
-        assert writer.encode(observation) == writer.encode(
-            clean(observation)
-            if isinstance(observation, str)
-            else [{k: clean(v) for k, v in one.items()} for one in observation]
-        )
+        assert writer.encode(observation) == writer.encode(cleaned)
     tiny_tokenizer([text], [text])("up")
     assert writer.demonstrate(text, "up" + "\ud800").text == "up\ufffd"
 
@@ -362,6 +309,5 @@ def test_weights_that_are_not_numbers_cannot_act_and_are_named(policy):
      '{"new": 1}', '{"max_new_tokens": 1' + "0" * 400 + "}", b"\xff"],
 )  # fmt: skip
 def test_damaged_settings_are_named(tmp_path, content):
-    file = tmp_path / "policy.json"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / SETTINGS_FILE).write_bytes(content if isinstance(content, bytes) else content.encode())
     refuses(ValueError, r"policy\.json", HuggingFacePolicy.from_pretrained, tmp_path)

@@ -15,6 +15,7 @@ from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merg
 from policies.tiny import tiny_policy
 from policies.training import check_trainable, frozen, recomputed_activations, trained_state
 from tests.cases import cases
+from tests.policies.agreement import check_scores
 from tests.refusals import refuses
 
 BOARD, OTHER = "#####\n#PXO#\n#####", "#####\n#_PS#\n#####"
@@ -24,6 +25,10 @@ SMALL = LoraSettings(rank=4, alpha=8.0)
 def plain(seed: int = 0, **settings: Any) -> HuggingFacePolicy:
     given: dict[str, Any] = {"max_new_tokens": 4, "prefix": "", "suffix": "", "stop": ()}
     return tiny_policy([BOARD], seed=seed, layers=2, initial_scale=0.1, **(given | settings))
+
+
+def adapter() -> HuggingFacePolicy:
+    return add_lora(plain(), SMALL, seed=0)
 
 
 def rows(policy: HuggingFacePolicy) -> tuple[list[Any], list[Any]]:
@@ -57,7 +62,6 @@ def test_adapters_start_and_are_switched_off() -> None:
     # Two layers of seven linear maps with two matrices each; neither embeddings nor head.
     assert len(names) == 2 * 7 * 2
     assert all("lora" in name for name in names)
-    refuses(ValueError, "has an adapter already", add_lora, policy, SMALL, seed=0)
     engine: Any = object()
     policy = add_lora(plain(sampler=engine), SMALL, seed=0)
     assert policy.sampler is engine
@@ -69,8 +73,7 @@ def test_adapters_start_and_are_switched_off() -> None:
     assert torch.rand(1) == expected
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not all(torch.equal(one[name], other[name]) for name in one)
-    before = logprobs(plain())
-    policy = add_lora(plain(), SMALL, seed=0)
+    before, policy = logprobs(plain()), adapter()
     reference = frozen(policy)
     trained(policy)
     assert float((logprobs(policy) - before).abs().max()) > 0.1
@@ -84,13 +87,23 @@ def test_adapters_start_and_are_switched_off() -> None:
 
 
 def test_adapters_agree_are_precise_and_merge() -> None:
-    policy = trained(add_lora(plain(), SMALL, seed=0))
+    policy = trained(adapter())
     # Prompts of unequal length are padded on the left: positions must reach the model through the adapter.
     replies = policy.act([BOARD, "P", OTHER, "up\ndown left"], {}, np.random.default_rng(1))
-    prompts, tokens = [one.prompt_ids for one in replies], [one.token_ids for one in replies]
-    for options in ({}, {"tokens_per_pass": 60}):
-        for one, row in zip(replies, policy.score(prompts, tokens, **options).logprobs.tolist(), strict=True):
-            assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+    check_scores(policy, replies)
+    check_scores(policy, replies, tokens_per_pass=60)
+    weights = [weight for weight in policy.model.parameters() if weight.requires_grad]
+    expected = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
+    with recomputed_activations(policy.model):
+        found = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=0)
+    before = logprobs(policy)
+    merged = merge_lora(policy)
+    assert not has_adapter(merged.model)
+    torch.testing.assert_close(logprobs(merged), before, atol=1e-5, rtol=0)
+    assert torch.equal(logprobs(policy), before)  # which was not touched
+    refuses(ValueError, "no adapter to merge", merge_lora, merged)
     base = plain()
     base.model.bfloat16()
     refuses(ValueError, "train an adapter", check_trainable, base.model)
@@ -100,20 +113,6 @@ def test_adapters_agree_are_precise_and_merge() -> None:
     assert kinds == {True: torch.float32, False: torch.bfloat16}
     before = logprobs(policy)
     assert not torch.equal(logprobs(trained(policy)), before)
-    policy = trained(add_lora(plain(), SMALL, seed=0))
-    weights = [weight for weight in policy.model.parameters() if weight.requires_grad]
-    expected = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
-    with recomputed_activations(policy.model):
-        found = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=0)
-    policy = trained(add_lora(plain(), SMALL, seed=0))
-    before = logprobs(policy)
-    merged = merge_lora(policy)
-    assert not has_adapter(merged.model)
-    torch.testing.assert_close(logprobs(merged), before, atol=1e-5, rtol=0)
-    assert torch.equal(logprobs(policy), before)  # which was not touched
-    refuses(ValueError, "no adapter to merge", merge_lora, merged)
     policy = add_lora(plain(), dataclasses.replace(SMALL, targets=("q_proj", "v_proj")), seed=0)
     assert len(trained_state(policy.model)) == 2 * 2 * 2
     with pytest.raises(ValueError, match=r"no adapter can be added for targets=\('nothing',\)"):
@@ -168,15 +167,16 @@ def test_an_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_adapter_is_explained(tmp_path: Path) -> None:
-    saved(tmp_path, None)
-    (tmp_path / "adapter_model.safetensors").write_bytes(b"no")
-    refuses(ValueError, "does not fit the model", HuggingFacePolicy.from_pretrained, tmp_path, device="cpu")
-    (tmp_path / "adapter_config.json").write_text('{"peft_type": "PREFIX_TUNING"}')
-    with pytest.raises(ValueError, match=r"type 'PREFIX_TUNING', expected 'LORA'"):
-        HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
-    (tmp_path / "adapter_config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"adapter_config.json cannot be read as JSON"):
-        HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
+    policy = saved(tmp_path, None)
+    refuses(FileExistsError, r"holds an adapter .*: name another folder", plain().save_pretrained, tmp_path)
+    for file, content, words in (
+        ("adapter_model.safetensors", "no", "does not fit the model"),
+        ("adapter_config.json", '{"peft_type": "PREFIX_TUNING"}', "type 'PREFIX_TUNING', expected 'LORA'"),
+        ("adapter_config.json", "{", "adapter_config.json cannot be read as JSON"),
+    ):
+        (tmp_path / file).write_text(content)
+        refuses(ValueError, words, HuggingFacePolicy.from_pretrained, tmp_path, device="cpu")
+    refuses(ValueError, "has an adapter already", add_lora, policy, SMALL, seed=0)
 
 
 @cases(
@@ -190,12 +190,6 @@ def test_wrong_settings_are_explained(changes: dict[str, Any], words: str) -> No
     refuses(ValueError, words, dataclasses.replace, SMALL, **changes)
 
 
-def test_a_whole_model_is_not_written_where_an_adapter_would_be_read(tmp_path: Path) -> None:
-    saved(tmp_path / "adapter", None)
-    with pytest.raises(FileExistsError, match=r"adapter holds an adapter .*: name another folder"):
-        plain().save_pretrained(tmp_path / "adapter")
-
-
 def test_a_model_that_was_cast_in_memory_plays_what_it_plays_when_it_is_read_again(tmp_path: Path) -> None:
     policy = plain()
     policy.model.to(torch.bfloat16)  # rounds the rotary frequencies, which are in no file
@@ -206,12 +200,11 @@ def test_a_model_that_was_cast_in_memory_plays_what_it_plays_when_it_is_read_aga
     assert {value.dtype for value in buffers[0].values()} == {torch.float32}
     assert buffers[0].keys() == buffers[1].keys()
     assert all(torch.equal(value, buffers[1][name]) for name, value in buffers[0].items())
-    prompts, replies = rows(adapted)
-    assert torch.equal(adapted.score(prompts, replies).logprobs, again.score(prompts, replies).logprobs)
+    assert torch.equal(logprobs(adapted), logprobs(again))
 
 
 def test_replies_are_written_with_sums_of_base_and_adapter_and_no_weight_drifts() -> None:
-    policy = add_lora(plain(), SMALL, seed=0)
+    policy = adapter()
     before = {name: value.clone() for name, value in policy.model.state_dict().items() if "lora" not in name}
     for _ in range(3):
         trained(policy, steps=1)
@@ -220,9 +213,7 @@ def test_replies_are_written_with_sums_of_base_and_adapter_and_no_weight_drifts(
         played = policy.sampler.playing(None)  # type: ignore[attr-defined]
         assert not has_adapter(played)
         assert not any("lora" in name for name, _ in played.named_modules())
-        scores = policy.score([reply.prompt_ids for reply in replies], [reply.token_ids for reply in replies])
-        found = torch.tensor([number for reply in replies for number in reply.logprobs])
-        torch.testing.assert_close(scores.logprobs[scores.mask], found, atol=1e-5, rtol=0)
+        check_scores(policy, replies)
     assert all(torch.equal(policy.model.state_dict()[name], value) for name, value in before.items())
     with policy.model.disable_adapter():  # another state of the same weights
         policy.act([BOARD], {}, np.random.default_rng(0))

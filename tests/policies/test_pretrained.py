@@ -11,24 +11,21 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
 from typer.testing import CliRunner
 
 from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.engines.sequences import token_sequences
-from baselines.update import update
 from benchmarks.run import app
 from policies.decode.sampler import Completion, Decoding
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
-from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.cases import cases
-from tests.refusals import refuses
+from tests.policies.agreement import moved
+from tests.policies.small_models import small_model
 from wrappers import VectorReplyParser, VectorTranscript
 
 #: What Qwen3's own template writes, in other words: thoughts before the last question go, those of tool calls behind it
@@ -144,34 +141,6 @@ def test_any_end_token_of_tokenizer_or_generation_config_ends_a_reply() -> None:
     assert {reply.finish for reply in replies} == {"stop", "length"}
 
 
-def test_a_stop_text_over_several_tokens_ends_a_reply_at_its_last() -> None:
-    policy = _policy(HEADERS, prefix="", suffix="", stop=("</act>",), max_new_tokens=16)
-    ids = policy.tokenizer("up</act>down", add_special_tokens=False)["input_ids"]
-    pieces = [policy.tokenizer.decode([each]) for each in ids]
-    last = next(i for i in range(len(ids)) if "</act>" in "".join(pieces[: i + 1]))
-    assert last > 2  # the text is no token of its own
-    assert [policy._is_end(ids[: i + 1]) for i in range(last + 1)] == [False] * last + [True]
-
-
-def test_a_prompt_at_the_end_of_the_context_is_played_and_one_token_more_is_not() -> None:
-    written = {"prefix": "", "suffix": "</action>", "stop": (), "max_new_tokens": 3}
-    whole = "cell " * 10
-    fits = len(_read(_policy(THINKING, **written), whole)[0])
-    policy = _policy(THINKING, positions=fits + 3, **written)
-    (reply,) = policy.act([whole], {}, np.random.default_rng(1))
-    assert len(reply.prompt_ids) == fits
-    # The reply may be as long as the context leaves; where that cuts it, it says so, and its text has the suffix.
-    cut = [policy.act([whole], {}, np.random.default_rng(seed))[0] for seed in range(8)]
-    assert {len(one.token_ids) for one in cut if one.finish == "length"} == {3}
-    assert all(one.text.endswith("</action>") for one in cut)
-    tight = _policy(THINKING, positions=fits + 2, **written)
-    refuses(PromptTooLongError, f"a prompt of {fits} tokens with up to 3 new ones", tight.encode, whole)
-    (none,) = tight.with_settings(truncate="end-episode").act([whole], {}, np.random.default_rng(0))
-    assert (none.finish, none.token_ids) == ("prompt-too-long", ())
-    (left,) = tight.with_settings(truncate="left").act([whole], {}, np.random.default_rng(0))
-    assert len(left.prompt_ids) == fits - 1
-
-
 class Written:
     """A sampler that writes given tokens, with the model's own log-probabilities; after the last the first again."""
 
@@ -195,12 +164,9 @@ def _qwen3(*replies: str, **settings: Any) -> HuggingFacePolicy:
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
     tokenizer.chat_template = THINKING
-    config = Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=8, max_position_embeddings=4096, initializer_range=0.3,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = Qwen3ForCausalLM(config)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes |= {"num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 4096}
+    model = small_model("Qwen3", vocab_size=len(tokenizer), initializer_range=0.3, **sizes)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     policy = HuggingFacePolicy(model, tokenizer, **{"stop": (), "max_new_tokens": 60, **settings})
     return policy.with_sampler(Written(policy, *(_letters(policy, text) for text in replies))) if replies else policy
@@ -317,12 +283,7 @@ def test_an_update_reads_the_thoughts_in_the_tokens_that_were_sampled(memory: di
         assert trained == [token for reply in tokens for token in reply]
         assert len(one.completion_ids) > len(trained)
     # Nothing has moved before the first step: the update reads the same tokens behind the same prompts.
-    config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64)).changed(memory=memory)
-
-    def moved(rows: Any) -> float:
-        optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-        return update(policy, optimizer, rows, config, np.random.default_rng(0))["approx_kl"]
-
-    assert moved(batch) == pytest.approx(0.0, abs=1e-6)
-    plain = [_tokens(policy, policy.tokenizer.decode(list(prompt))) for prompt in batch.prompts]
-    assert moved(dataclasses.replace(batch, prompts=tuple(plain))) > 1e-5  # words in the tokenizer's own tokens
+    assert moved(policy, batch, **memory) == pytest.approx(0.0, abs=1e-6)
+    plain = tuple(_tokens(policy, policy.tokenizer.decode(list(prompt))) for prompt in batch.prompts)
+    # Words in the tokenizer's own tokens.
+    assert moved(policy, dataclasses.replace(batch, prompts=plain), **memory) > 1e-5

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from agentgym.registry import ROWS
-from agentgym.rollout.recorder import TableBuilder
+from agentgym.rollout import collect
 from baselines.engines.sequences import token_sequences
-from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptEncoder, PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.cases import cases
+from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
 
 # Speakers, ends of messages, and thoughts that vanish once they are past, as in templates of thinking models.
@@ -20,6 +21,9 @@ FORGETFUL = (
     "{{ m.content.split('</think>')[-1] if m.role == 'assistant' else m.content }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+
+
+TAGS = ("<action>", "</action>")
 
 
 def _tokenizer(template: str | None = FORGETFUL):
@@ -47,42 +51,22 @@ def test_replies_stand_in_their_own_tokens() -> None:
     encoder = _encoder(tokenizer)
     first = encoder(_chat("cell one"))
     letters = _ids(tokenizer, "u") + _ids(tokenizer, "p")  # "up" cut anew would be one token
-    encoder.remember(first, "up", letters)
+    encoder.remember(first, "up", _ids(tokenizer, "up"))
+    encoder.remember(first, "up", letters)  # the last one counts
     second = encoder(_chat("cell one", "up", "cell two"))
     assert second == first + letters + _ids(tokenizer, "<|end|>\n<|user|>cell two<|end|>\n<|assistant|>")
     encoder.remember(second, "down", _ids(tokenizer, "down"))
     assert encoder(_chat("cell one", "up", "cell two", "down", "cell one"))[: len(second)] == second
+
+
+@cases("written, prefix, suffix", ("up<|end|>", "", ""), *((each, *TAGS) for each in ("up", "up</action>")))
+def test_what_ends_a_reply_stands_there_once(written: str, prefix: str, suffix: str) -> None:
     tokenizer = _tokenizer()
-    encoder = _encoder(tokenizer)
-    first = encoder(_chat("cell one"))
-    reply = "<think>two</think>up"
-    encoder.remember(first, reply, _ids(tokenizer, reply))
-    assert "two" not in tokenizer.apply_chat_template(_chat("cell one", reply, "cell"), tokenize=False)
-    assert tokenizer.decode(encoder(_chat("cell one", reply, "cell"))) == (
-        "<|user|>cell one<|end|>\n<|assistant|><think>two</think>up<|end|>\n<|user|>cell<|end|>\n<|assistant|>"
-    )
-    tokenizer = _tokenizer()
-    encoder = _encoder(tokenizer)
-    first = encoder(_chat("cell"))
-    encoder.remember(first, "up", (*_ids(tokenizer, "up"), tokenizer.eos_token_id))
-    text = "<|user|>cell<|end|>\n<|assistant|>up<|end|>\n<|user|>one<|end|>\n<|assistant|>"
-    assert encoder(_chat("cell", "up", "one")) == _ids(tokenizer, text)
-    tokenizer = _tokenizer()
-    expected = "<|user|>cell<|end|>\n<|assistant|><action>up</action><|end|>\n<|user|>one<|end|>\n<|assistant|><action>"
-    for written in ("up", "up</action>"):
-        encoder = _encoder(tokenizer, prefix="<action>", suffix="</action>")
-        first = encoder(_chat("cell"))
-        encoder.remember(first, "<action>up</action>", _ids(tokenizer, written))
-        assert encoder(_chat("cell", "<action>up</action>", "one")) == _ids(tokenizer, expected)
-    tokenizer = _tokenizer()
-    encoder = _encoder(tokenizer)
-    first = encoder(_chat("cell"))
-    whole, letters = _ids(tokenizer, "up"), _ids(tokenizer, "u") + _ids(tokenizer, "p")
-    encoder.remember(first, "up", whole)
-    encoder.remember(first, "up", letters)
-    after = encoder(_chat("cell", "up", "one"))
-    assert after[: len(first) + 2] == first + letters
-    assert tokenizer.decode(after).startswith("<|user|>cell<|end|>\n<|assistant|>up<|end|>")
+    encoder = _encoder(tokenizer, prefix=prefix, suffix=suffix)
+    said = f"{prefix}up{suffix}"
+    encoder.remember(encoder(_chat("cell")), said, _ids(tokenizer, written))
+    text = f"<|user|>cell<|end|>\n<|assistant|>{said}<|end|>\n<|user|>one<|end|>\n<|assistant|>{prefix}"
+    assert encoder(_chat("cell", said, "one")) == _ids(tokenizer, text)
 
 
 @pytest.mark.parametrize("template", [FORGETFUL, None])
@@ -97,12 +81,8 @@ def test_replies_of_others_read_as_if_rendered_at_once(template: str | None) -> 
     assert encoder(chat) == _ids(tokenizer, text + "<action>")
 
 
-def test_a_transcript_that_outgrows_the_model_is_an_error_and_the_cache_may_start_anew(monkeypatch) -> None:
+def test_the_cache_may_start_anew(monkeypatch) -> None:
     tokenizer = _tokenizer()
-    encoder = _encoder(tokenizer, positions=30)
-    encoder(_chat("cell", "up", "one"))
-    with pytest.raises(ValueError, match="does not fit the model's 30 positions"):
-        encoder(_chat("cell", "up", "one", "up", "cell", "up", "cell"))
     monkeypatch.setattr("policies.prompts._MOST_IDS", 20)
     small, large = _encoder(tokenizer), []
     for turn in range(1, 8, 2):
@@ -127,7 +107,6 @@ def test_cuts_and_limits() -> None:
     # A render of the whole at once, from the first message on, ends in the same tokens.
     short._known.clear()
     assert short(_chat(*texts)) == whole(_chat(*texts))[-20:]
-    tokenizer = _tokenizer()
     text = "cell one" * 4
     length = len(_encoder(tokenizer)(text))
     for options in ({"longest": length}, {"positions": length + 8}, {"positions": length + 8, "longest": length + 1}):
@@ -136,14 +115,15 @@ def test_cuts_and_limits() -> None:
         ({"longest": length - 1, "positions": 999}, f"of {length} tokens has more than max_prompt_tokens={length - 1}"),
         ({"positions": length + 7, "longest": 999}, f"not fit the model's {length + 7} positions"),
     ):
-        with pytest.raises(PromptTooLongError, match=words):
-            _encoder(tokenizer, **options)(text)
+        refuses(PromptTooLongError, words, _encoder(tokenizer, **options), text)
         assert len(_encoder(tokenizer, cut=True, **options)(text)) == length - 1
     with pytest.raises(ValueError, match="at least one token is needed") as caught:
         _encoder(tokenizer, positions=8, cut=True)(text)  # eight new tokens leave no room at all
     assert not isinstance(caught.value, PromptTooLongError)
-    policy = tiny_policy(["cell one"], seed=0, extra_words=["up"])
-    policy = policy.with_settings(max_new_tokens=4, prefix="", suffix="")
+
+
+def test_demonstrations_are_read_in_the_tokens_of_the_turns_before() -> None:
+    policy = tiny_policy(["cell one"], seed=0, extra_words=["up"], max_new_tokens=4, prefix="", suffix="")
     first = policy.demonstrate(_chat("cell"), "<action>up</action>")
     second = policy.demonstrate(_chat("cell", "<action>up</action>", "one"), "<action>up</action>")
     seen = first.prompt_ids + first.token_ids
@@ -152,28 +132,11 @@ def test_cuts_and_limits() -> None:
 
 @pytest.mark.parametrize("id", [row.id for row in ROWS if row.id != "AgentRL/VisualSokoban-v0"])
 def test_whole_episodes_are_one_sequence_in_every_environment(id: str) -> None:
-    envs = VectorTranscript(
-        VectorReplyParser(gym.make_vec(id, num_envs=3, autoreset_mode="Disabled", max_episode_steps=5))
-    )
-    messages, infos = envs.reset(seed=1)
-    policy: HuggingFacePolicy = tiny_policy(
-        [messages[0][-1]["content"]], seed=0, positions=20_000, max_new_tokens=5, prefix="", suffix=""
-    )
-    builder, rng = TableBuilder(3, envs.metadata["autoreset_mode"]), np.random.default_rng(0)
-    builder.reset(infos)
-    active = np.ones(3, bool)
-    for _ in range(20):
-        replies = [None] * 3
-        playing = np.flatnonzero(active)
-        for i, reply in zip(playing, policy.act([messages[i] for i in playing], {}, rng), strict=True):
-            replies[i] = reply
-        actions = ["" if reply is None else reply.text for reply in replies]
-        messages, rewards, terminated, truncated, infos = envs.step(actions)
-        builder.step(actions, rewards, terminated, truncated, infos, replies)
-        active &= ~(terminated | truncated)
-        if not active.any():
-            break
-    table = builder.table()
+    envs = gym.make_vec(id, num_envs=3, autoreset_mode="Disabled", max_episode_steps=5)
+    envs = VectorTranscript(VectorReplyParser(envs))
+    texts = [envs.reset(seed=1)[0][0][-1]["content"]]
+    policy = tiny_policy(texts, seed=0, positions=20_000, max_new_tokens=5, prefix="", suffix="")
+    table = collect(envs, policy, tasks=[{"index": index} for index in range(3)], seed=0)
     sequences = token_sequences(table, np.ones(len(table)))
     assert sorted(len(one.rows) for one in sequences) == sorted(np.bincount(table.trajectory).tolist())
     assert max(len(one.rows) for one in sequences) > 1

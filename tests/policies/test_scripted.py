@@ -2,13 +2,8 @@ import numpy as np
 import pytest
 
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy, tagged
+from tests.playing import objects
 from tests.refusals import refuses
-
-
-def objects(*values):
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 def test_random_and_expert_players() -> None:

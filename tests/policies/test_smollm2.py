@@ -133,16 +133,6 @@ def test_the_template_is_a_setting_that_is_kept(tmp_path):
     assert again.encode("up") != again.with_settings(template={}).encode("up")
 
 
-def test_arguments_reach_the_template():
-    policy = tiny_policy(["up down"], seed=0, layers=1)
-    template = "{{ messages[0]['content'] }}{% if enable_thinking is defined and not enable_thinking %} down{% endif %}"
-    policy.tokenizer.chat_template = template
-    plain = policy.with_settings(prefix="").encode("up")
-    silent = policy.with_settings(prefix="", template={"enable_thinking": False}).encode("up")
-    assert (policy.tokenizer.decode(list(plain)), policy.tokenizer.decode(list(silent))) == ("up", "up down")
-    refuses(TypeError, "template must be a dict", policy.with_settings, template=("enable_thinking",))
-
-
 @pytest.mark.parametrize("able", [False, True])
 def test_large_models_compute_in_16_bits_where_the_cpu_can(monkeypatch, able):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: able)

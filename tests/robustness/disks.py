@@ -1,5 +1,5 @@
-"""Trials of folders in a bad state, killed processes, disks that fill up, and several writers at once: links that lead
-in circles, nowhere or out, and what may not be read or written.
+"""Trials of folders in a bad state, killed processes, and several writers at once: links that lead in circles, nowhere
+or out, and what may not be read or written.
 
 Each is tried in a process of its own, which has no more rights than the files give it and is ended when it hangs.
 """
@@ -7,7 +7,6 @@ Each is tried in a process of its own, which has no more rights than the files g
 import contextlib
 import ctypes
 import os
-import resource
 import shutil
 import signal
 import tempfile
@@ -19,11 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from hypothesis import strategies as st
 
 from agentgym.outside.files import LockedError, locked, write_file
-from agentgym.trajectory import StepTable
 from tests.robustness.damage import check_words, put
 from tests.robustness.files import FORMATS, NEEDS
 from tests.robustness.trial import Trial, record
@@ -281,56 +278,6 @@ def check_checkpoint(milliseconds: float) -> None:
         assert load_checkpoint(folder, {"a": 1}).iteration == finished + 2
 
 
-def limited(size: int, work: Callable[[], None]) -> Callable[[int], None]:
-    """Work on a disk that is full after so many bytes of a file; one byte into the pipe when that is an OSError."""
-
-    def run(pipe: int) -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-        try:
-            work()
-        except OSError:
-            os.write(pipe, b"!")
-
-    return run
-
-
-def check_full_disk(size: int) -> None:
-    """A checkpoint that does not fit is an OSError and leaves the one before."""
-    from baselines.records.checkpoint import load_checkpoint, save_checkpoint
-
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        save_checkpoint(folder, checkpoint(1))
-        process, pipe = in_child(limited(size, lambda: save_checkpoint(folder, checkpoint(2))))
-        refused = reported(pipe)
-        assert os.waitpid(process, 0)[1] == 0
-        assert load_checkpoint(folder, {"a": 1}).iteration == (1 if refused else 2)
-        assert refused or size > 4 * SIZE
-        assert not [path for path in folder.iterdir() if not path.name.startswith("checkpoint")]
-
-
-def table(number: int) -> StepTable:
-    return StepTable.from_arrays(
-        group=["g"] * 500, trajectory=["a"] * 500, t=np.arange(500), state=np.arange(500), action=["x" * 20] * 500,
-        next_state=np.arange(500) + 1, reward=np.full(500, float(number)), won=np.ones(500),
-    )  # fmt: skip
-
-
-def check_table(milliseconds: float) -> None:
-    """After a kill a table's file is that of one of the writes."""
-
-    def work(pipe: int) -> None:
-        for number in range(1, 10_000):
-            table(number).to_jsonl(path)
-            os.write(pipe, b".")
-
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "x.jsonl"
-        finished = kill_while(work, milliseconds)
-        assert set(StepTable.from_jsonl(path).reward.tolist()) <= {float(finished), float(finished + 1)}
-
-
 def check_log(milliseconds: float) -> None:
     """After a kill a training log holds every row that was finished, and can be gone on with."""
     from baselines.records.metrics import MetricsLog, read_log
@@ -388,8 +335,6 @@ _milliseconds = st.floats(0, 40)
 
 TRIALS += [
     Trial("crashes/checkpoint", _milliseconds, check_checkpoint, 8, cheap=False, needs=("torch",)),
-    Trial("crashes/full disk", st.integers(0, 6 * SIZE), check_full_disk, 8, cheap=False, needs=("torch",)),
-    Trial("crashes/table", _milliseconds, check_table, 8, cheap=False),
     Trial("crashes/log", _milliseconds, check_log, 8, cheap=False, needs=("torch",)),
     Trial("crashes/writers", st.lists(st.integers(0, 300_000), min_size=2, max_size=4), check_writers, 4, cheap=False),
 ]

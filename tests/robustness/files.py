@@ -10,7 +10,6 @@ import json
 import lzma
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,27 @@ import gymnasium as gym
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.virtualhome.commands import PARAMETERS
 from agentgym.virtualhome.official.files import KINDS
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES
 from agentgym.webshop.generated.generator import generate
 from tests.agentgym.alfworld.support import write_trial
+from tests.agentgym.sotopia import test_official as profiles
 from tests.agentgym.virtualhome.official import small_folder
-from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.webshop.official_files import write_files
+from tests.playing import walks
 from tests.robustness.damage import Files, Format, check_words, put, taken
 from tests.robustness.pages import small_run
 from tests.robustness.trial import Trial, fragments, json_values, record
+
+
+def files_of(write: Callable[[Path], object]) -> Files:
+    """What a function writes into a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name))
+        paths = sorted(path for path in Path(name).rglob("*") if path.is_file())
+        return {str(path.relative_to(name)): path.read_bytes() for path in paths}
 
 
 def play(env: Any, tasks: int = 3) -> None:
@@ -76,18 +83,10 @@ def load_levels(folder: Path) -> None:
 # ALFWorld's games
 
 
-@cache
-def game_folder() -> Files:
-    with tempfile.TemporaryDirectory() as name:
-        split = Path(name) / "json_2.1.1" / "train"
-        for task in (
-            "pick_and_place_simple-Mug-None-Drawer-1/trial_1",
-            "pick_and_place_simple-Mug-None-Drawer-1/trial_2",
-        ):
-            write_trial(split, task)
-        return {
-            str(path.relative_to(name)): path.read_bytes() for path in sorted(Path(name).rglob("*")) if path.is_file()
-        }
+def write_games(folder: Path) -> None:
+    for number in (1, 2):
+        trial = f"pick_and_place_simple-Mug-None-Drawer-1/trial_{number}"
+        write_trial(folder / "json_2.1.1" / "train", trial)
 
 
 def load_games(folder: Path) -> None:
@@ -95,12 +94,6 @@ def load_games(folder: Path) -> None:
 
 
 # VirtualHome's scenes and tasks
-
-
-def home_folder() -> Files:
-    with tempfile.TemporaryDirectory() as name:
-        write(Path(name))
-        return {path.name: path.read_bytes() for path in sorted(Path(name).iterdir())}
 
 
 def load_homes(folder: Path) -> None:
@@ -115,17 +108,11 @@ def load_homes(folder: Path) -> None:
 # WebShop's files
 
 
-def shop_folder() -> Files:
-    with tempfile.TemporaryDirectory() as name:
-        products = list(generate(4))
-        human = {
-            product.asin: [{"instruction": "red one", "instruction_attributes": ["red"], "instruction_options": []}]
-            for product in products[:2]
-        }
-        write_files(products, Path(name), human)
-        files = {path.name: path.read_bytes() for path in sorted(Path(name).iterdir())}
-    files["prices.json"] = json.dumps({"prices": {product.asin: 9.5 for product in products}}).encode()
-    return files
+def write_shop(folder: Path) -> None:
+    products = list(generate(4))
+    wish = {"instruction": "red one", "instruction_attributes": ["red"], "instruction_options": []}
+    write_files(products, folder, {product.asin: [wish] for product in products[:2]})
+    put(folder / "prices.json", json.dumps({"prices": {product.asin: 9.5 for product in products}}).encode())
 
 
 def load_shop(folder: Path) -> None:
@@ -140,7 +127,7 @@ def load_shop(folder: Path) -> None:
 # Search-QA's files
 
 
-def search_folder() -> Files:
+def write_search(folder: Path) -> None:
     passages = [{"id": f"p{i}", "contents": f'"Ada {i}"\nAda {i} was born in Ulm.'} for i in range(4)]
     questions = [
         {"id": f"q{i}", "question": "Where?", "golden_answers": ["Ulm"], "metadata": {"split": "test", "type": "x"}}
@@ -151,11 +138,8 @@ def search_folder() -> Files:
         "reward_model": {"style": "rule", "ground_truth": {"target": ["Ulm"]}},
         "extra_info": {"split": "test", "index": 0},
     }  # fmt: skip
-    return {
-        "corpus.jsonl": "".join(json.dumps(row) + "\n" for row in passages).encode(),
-        "test.jsonl": "".join(json.dumps(row) + "\n" for row in questions).encode(),
-        "verl.jsonl": (json.dumps(asked) + "\n").encode() * 1,
-    }
+    for name, rows in (("corpus", passages), ("test", questions), ("verl", [asked])):
+        put(folder / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
 def load_search(folder: Path) -> None:
@@ -167,34 +151,19 @@ def load_search(folder: Path) -> None:
 # SOTOPIA's profiles
 
 
-def profile_folder() -> Files:
-    scenario = {
-        "pk": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
-        "relationship": "3",
-    }  # fmt: skip
+def write_profiles(folder: Path) -> None:
     sale = {
         "env_id": "e2", "codename": "craigslist_bargains", "source": "craigslist_bargains",
         "scenario": "One person is selling a lamp for $50, another person is trying to buy it.",
         "agent_goals": [
-            "You are the buyer for this item and your target price is $40. You should get a penalty.",
-            "You are the seller for this item and your target price is $50. You should get a penalty.",
+            f"You are the {role} for this item and your target price is ${price}. You should get a penalty."
+            for role, price in (("buyer", 40), ("seller", 50))
         ],
         "relationship": 0,
     }  # fmt: skip
-    person = {
-        "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain",
-        "gender": "Woman", "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
-        "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
-    }  # fmt: skip
-    rows = (
-        [scenario, sale],
-        [person, {**person, "agent_id": "a2", "first_name": "Bo"}],
-        [{"combo_id": f"c{i}", "env_id": f"e{i}", "agent_ids": ["a1", "a2"]} for i in (1, 2)],
-    )
-    return {
-        name: "".join(json.dumps(row) + "\n" for row in records).encode()
-        for name, records in zip(PROFILE_FILES, rows, strict=True)
-    }
+    profiles.write_files(folder, ([profiles.SCENARIO, sale], profiles.ROWS[1], [
+        {**profiles.PAIRING, "combo_id": f"c{i}", "env_id": f"e{i}"} for i in (1, 2)
+    ]))  # fmt: skip
 
 
 def load_profiles(folder: Path) -> None:
@@ -209,16 +178,13 @@ def load_profiles(folder: Path) -> None:
 # Tables, logs, results, checkpoints
 
 
-def table_file() -> Files:
+def write_table(folder: Path) -> None:
     reply = Reply("<action>up</action>", (1, 2), (3,), (-0.5,))
-    table = StepTable.from_arrays(
-        group=["g", "g", "g"], trajectory=[0, 0, "b"], t=[0, 1, 1], state=["s", "u", "u"], action=["up", "down", "up"],
-        next_state=["u", "goal", "pit"], reward=[0.0, 1.0, -0.5], won=[True, True, False], replies=[reply, None, reply],
-        parent={"b": (0, 0)},
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory() as name:
-        table.to_jsonl(Path(name) / "x.jsonl")
-        return {"x.jsonl": (Path(name) / "x.jsonl").read_bytes()}
+    ways = {"a": "s up u down goal", "b": "u up pit"}
+    table = walks(
+        ways, won="a", t=[0, 1, 1], reward=[0.0, 1.0, -0.5], replies=[reply, None, reply], parent={"b": ("a", 0)}
+    )
+    table.to_jsonl(folder / "x.jsonl")
 
 
 def load_table(folder: Path) -> None:
@@ -240,20 +206,13 @@ def load_results(folder: Path) -> None:
     STUDY.load(folder / "results.json")
 
 
-def results_file() -> Files:
-    return {"results.json": (small_run() / "results.json").read_bytes()}
-
-
-def checkpoint_file() -> Files:
+def write_checkpoint(folder: Path) -> None:
     import torch
 
     from baselines.records.checkpoint import Checkpoint, save_checkpoint
 
     weights = {"w": torch.arange(64, dtype=torch.float32)}
-    with tempfile.TemporaryDirectory() as name:
-        save_checkpoint(Path(name), Checkpoint({"a": 1}, 3, 1.5, weights, {"state": {}}))
-        files = sorted((Path(name) / "checkpoint-000003").iterdir())
-        return {f"checkpoint-000003/{file.name}": file.read_bytes() for file in files}
+    save_checkpoint(folder, Checkpoint({"a": 1}, 3, 1.5, weights, {"state": {}}))
 
 
 def load_checkpoint(folder: Path) -> None:
@@ -267,22 +226,18 @@ def load_checkpoint(folder: Path) -> None:
     assert torch.equal(found.model["w"], torch.arange(64, dtype=torch.float32)), "damage went unnoticed"
 
 
-def log_file() -> Files:
-    rows = [{"iteration": i, "loss": 0.5 / (i + 1), "success": None if i % 2 else 1.0} for i in range(4)]
-    return {"log.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
-
-
+ROWS = [{"iteration": i, "loss": 0.5 / (i + 1), "success": None if i % 2 else 1.0} for i in range(4)]
 FORMATS = {
     "levels": Format(lambda: {"x.txt": LEVELS}, load_levels, ("x.txt",)),
-    "games": Format(game_folder, load_games),
-    "homes": Format(home_folder, load_homes),
-    "shop": Format(shop_folder, load_shop, ("prices.json",)),
-    "search": Format(search_folder, load_search, ("corpus.jsonl", "test.jsonl", "verl.jsonl")),
-    "profiles": Format(profile_folder, load_profiles),
-    "table": Format(table_file, load_table, ("x.jsonl",)),
-    "log": Format(log_file, load_log),
-    "results": Format(results_file, load_results),
-    "checkpoint": Format(checkpoint_file, load_checkpoint),
+    "games": Format(lambda: files_of(write_games), load_games),
+    "homes": Format(lambda: files_of(small_folder.write), load_homes),
+    "shop": Format(lambda: files_of(write_shop), load_shop, ("prices.json",)),
+    "search": Format(lambda: files_of(write_search), load_search, ("corpus.jsonl", "test.jsonl", "verl.jsonl")),
+    "profiles": Format(lambda: files_of(write_profiles), load_profiles),
+    "table": Format(lambda: files_of(write_table), load_table, ("x.jsonl",)),
+    "log": Format(lambda: {"log.jsonl": "".join(json.dumps(row) + "\n" for row in ROWS).encode()}, load_log),
+    "results": Format(lambda: {"results.json": (small_run() / "results.json").read_bytes()}, load_results),
+    "checkpoint": Format(lambda: files_of(write_checkpoint), load_checkpoint),
 }
 NEEDS = {"log": ("torch",), "checkpoint": ("torch",), "results": ("torch", "typer")}
 

@@ -15,10 +15,10 @@ from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
-from agentgym.trajectory import StepTable
 from policies.engines.judge import JudgeScorer
 from tests.agentgym.outside.chat import chat_server
 from tests.agentgym.searchqa.support import searching
+from tests.playing import walks
 from tests.robustness.damage import accidents, damaged
 from tests.robustness.trial import Trial, json_values, pieces, record, text_of
 
@@ -68,62 +68,60 @@ def body_of(made: list[Any], whole: bytes) -> bytes:
     return json.dumps(found).encode()
 
 
+def answered(answer: dict[str, Any], whole: bytes) -> tuple[bytes, int, int | None]:
+    """Body, status and the length that is claimed of an answer."""
+    body = body_of(answer["body"], whole)
+    return body, answer["status"], max(len(body) + answer["length"], 0) if answer["length"] else None
+
+
 def check_endpoint(given: list[dict[str, Any]]) -> None:
     """Every request has an answer or a failure, none of which raises, holds the key, or cannot be written down."""
     plays = []
     for answer in given:
-        body = body_of(answer["body"], COMPLETION)
-        length = len(body) + answer["length"] if answer["length"] else None
         headers = {name.replace("-", "_"): value for name, value in answer["headers"].items()}
-        plays.append(chat_server.raw(body, answer["status"], None if length is None else max(length, 0), **headers))
+        plays.append(chat_server.raw(*answered(answer, COMPLETION), **headers))
     with chat_server.chat_server(*plays) as server:
         endpoint = ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0)
         found = endpoint.ask([ChatRequest(({"role": "user", "content": f"{i}"},)) for i in range(len(given))])
     assert len(found) == len(given)
     for each in found:
         assert isinstance(each, (ChatAnswer, ChatFailure))
-        said = each.text if isinstance(each, ChatAnswer) else each.reason
-        said.encode("utf-8")
-        assert KEY not in repr(each) or isinstance(each, ChatAnswer)
         if isinstance(each, ChatAnswer):
+            each.text.encode("utf-8")
             assert 0 <= each.prompt_tokens < 1e12
             assert 0 <= each.completion_tokens < 1e12
         else:
-            assert len(said) < 3_000
+            check_reason(each.reason, repr(each))
     assert KEY not in repr(endpoint)
+
+
+def check_reason(reason: str, shown: str) -> None:
+    """What failed can be written down, is short, and does not tell the key."""
+    reason.encode("utf-8")
+    assert KEY not in shown
+    assert len(reason) < 3_000
 
 
 def check_judge(given: dict[str, Any]) -> None:
     """Every step has a score in the range or none; nothing raises or tells the key."""
-    body = body_of(given["body"], chat_server.completion('{"1": 2, "2": null, "3": -5}'))
-    length = max(len(body) + given["length"], 0) if given["length"] else None
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["x", "y", "z"], action=["up"] * 3,
-        next_state=["y", "z", "x"], reward=[0] * 3, won=[False] * 3,
-    )  # fmt: skip
-    with chat_server.chat_server(chat_server.raw(body, given["status"], length)) as server, warnings.catch_warnings():
+    play = chat_server.raw(*answered(given, chat_server.completion('{"1": 2, "2": null, "3": -5}')))
+    with chat_server.chat_server(play) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         judge = JudgeScorer(ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0, temperature=0))
-        scores = judge.scores(table)
+        scores = judge.scores(walks({"a": "x up y up z up x"}))
     assert (np.isnan(scores) | (np.abs(scores) <= 5)).all()
     assert (judge.counts.unscored, len(judge.failures)) == (np.isnan(scores).sum(), judge.counts.failed)
-    if given["body"][0] == "key":
-        assert KEY not in repr(judge.failures)
-    repr(judge.failures).encode("utf-8")
-    assert all(len(reason) < 3_000 for reason in judge.failures)
+    for reason in judge.failures:
+        check_reason(reason, reason if given["body"][0] == "key" else "")
 
 
 def check_retriever(given: dict[str, Any]) -> None:
     """A search that fails is a failure value; what is found can be written down."""
-    body = body_of(given["body"], FOUND)
-    length = max(len(body) + given["length"], 0) if given["length"] else None
-    with chat_server.chat_server(chat_server.raw(body, given["status"], length)) as server:
+    with chat_server.chat_server(chat_server.raw(*answered(given, FOUND))) as server:
         retriever = HttpRetriever(server.url, timeout=1.0, retries=0, headers={"Authorization": f"Bearer {KEY}"})
         (found,) = retriever.search(["ada"], 2)
     if isinstance(found, SearchFailure):
-        assert KEY not in repr(found)
-        repr(found).encode("utf-8")
-        assert len(repr(found)) < 3_000
+        check_reason(repr(found), repr(found))
     else:
         for hit in found:
             f"{hit.passage.id}{hit.passage.contents}".encode()

@@ -4,13 +4,14 @@ import atexit
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.robustness.trial import Trial, fragments
+from tests.robustness.trial import Trial, fragments, record
 
 OPTIONS = [
     "--methods", "grpo", "--seeds", "0", "--steps", "1", "--groups", "2", "--group-size", "2", "--clone-tasks", "10",
@@ -77,56 +78,55 @@ def spoiled(value: Any, texts: list[str], names: tuple[str, ...]) -> Any:
     return [spoiled(item, texts, names) for item in value] if isinstance(value, list) else value
 
 
-def check_report(texts: list[str]) -> None:
+def report(texts: list[str], folder: Path) -> Any:
     """The report of a run in which observations, commands, task names and the machine hold the texts."""
-    from benchmarks.report.page import write_page
     from benchmarks.training.learning import STUDY
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(small_run(), folder / "run")
-        path = folder / "run" / "results.json"
-        found = json.loads(path.read_text(encoding="utf-8"))
-        names = ("text", "action", "task_id", "cpu", "system", "python", "created")
-        path.write_text(json.dumps(spoiled(found, texts, names)), encoding="utf-8")
-        pages = write_page(STUDY.shown(STUDY.load(path)), folder / "run")
-        look_at(next(page for page in pages if page.suffix == ".html"))
+    shutil.copytree(small_run(), folder, dirs_exist_ok=True)
+    path = folder / "results.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    names = ("text", "action", "task_id", "cpu", "system", "python", "created")
+    path.write_text(json.dumps(spoiled(found, texts, names)), encoding="utf-8")
+    return STUDY.shown(STUDY.load(path))
 
 
-def check_ranking(texts: list[str]) -> None:
-    """The ranking's page with the texts in the names of the machine."""
-    from dataclasses import replace
-
-    from benchmarks.report.page import write_page
+def ranking(texts: list[str], folder: Path) -> Any:
+    """The ranking, with the texts in the names of the machine and of players."""
     from benchmarks.truth.league import RANKING
 
+    study = small_ranking()
+    players = [replace(one, player=texts[i % len(texts)] + one.player) for i, one in enumerate(study.standings)]
+    return RANKING.shown(renamed(replace(study, standings=players), texts))
+
+
+def shaping(texts: list[str], folder: Path) -> Any:
+    """The study of shaping, with the texts in the names of the machine."""
+    from benchmarks.training.shaping import STUDY as SHAPING
+    from tests.benchmarks.training.test_shaping import made_up
+
+    return SHAPING.shown(replace(renamed(made_up(), texts), created=texts[-1]))
+
+
+def renamed(study: Any, texts: list[str]) -> Any:
+    return replace(study, machine=replace(study.machine, cpu="".join(texts), system=texts[0]))
+
+
+PAGES = {page.__name__: page for page in (report, ranking, shaping)}
+
+
+def check(given: dict[str, Any]) -> None:
+    from benchmarks.report.page import write_page
+
     with tempfile.TemporaryDirectory() as name:
-        study = ranking()
-        machine = replace(study.machine, cpu="".join(texts), system=texts[0])
-        players = [replace(one, player=texts[i % len(texts)] + one.player) for i, one in enumerate(study.standings)]
-        pages = write_page(RANKING.shown(replace(study, machine=machine, standings=players)), Path(name))
+        pages = write_page(PAGES[given["page"]](given["texts"], Path(name)), Path(name))
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 
 @cache
-def ranking() -> Any:
+def small_ranking() -> Any:
     from benchmarks.truth.league import RANKING, configure_ranking
 
     return RANKING.play(configure_ranking(groups=4), temporary())
-
-
-def check_shaping(texts: list[str]) -> None:
-    """The shaping study's page with the texts in the names of the machine."""
-    from dataclasses import replace
-
-    from benchmarks.report.page import write_page
-    from benchmarks.training.shaping import STUDY as SHAPING
-    from tests.benchmarks.training.test_shaping import made_up
-
-    with tempfile.TemporaryDirectory() as name:
-        study = made_up()
-        study = replace(study, created=texts[-1], machine=replace(study.machine, cpu="".join(texts), system=texts[0]))
-        look_at(next(page for page in write_page(SHAPING.shown(study), Path(name)) if page.suffix == ".html"))
 
 
 def look_at(page: Path) -> None:
@@ -150,7 +150,9 @@ def look_at(page: Path) -> None:
 _NEEDS = ("selenium", "jinja2", "matplotlib", "torch", "typer", "program:chromium", "program:chromedriver")
 _TEXTS = st.lists(st.sampled_from(LIVE) | fragments, min_size=1, max_size=4).map(lambda texts: [*texts, "x"])
 TRIALS = [
-    Trial("pages/report", _TEXTS, check_report, 6, cheap=False, needs=_NEEDS),
-    Trial("pages/ranking", _TEXTS, check_ranking, 4, cheap=False, needs=_NEEDS),
-    Trial("pages/shaping", _TEXTS, check_shaping, 4, cheap=False, needs=_NEEDS),
-]
+    Trial(
+        f"pages/{page}", record(page=st.just(page), texts=_TEXTS), check, 6 if page == "report" else 4, cheap=False,
+        needs=_NEEDS,
+    )
+    for page in PAGES
+]  # fmt: skip

@@ -63,11 +63,7 @@ def test_replies_are_a_sequence(batch: Any) -> None:
     refuses((TypeError, ValueError), r"one reply per sub-environment \(2\)", envs.step, batch)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [list, tuple, lambda replies: np.array(replies, object), lambda replies: np.array(replies)],
-    ids=["list", "tuple", "object array", "<U array"],
-)
+@pytest.mark.parametrize("make", [list, tuple, lambda replies: np.array(replies, object), np.array])
 def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -> None:
     replies = ["<think>so</think><action>up</action>", "up", "<action>left</action>"]
     envs = VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=3)))
@@ -120,10 +116,9 @@ def test_boards_of_other_sizes_and_alphabets() -> None:
     assert planes[:, 0].argmax(0).tolist() == [0, 1, 2, 2, 3, 6]
     with pytest.raises(ValueError, match="cells of one character with ' ' between them"):
         SymbolPlanes(CorridorEnv(), symbols="cel 0123456789", shape=(1, 3), separator=" ").reset()
-    with pytest.raises(ValueError, match="symbol 'c' is not in the alphabet"):
-        SymbolPlanes(CorridorEnv(), symbols="el 0123456789", shape=(1, 6)).reset()
-    with pytest.raises(TypeError, match="text boards, got dict"):
-        SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset(seed=0)
+    wrong = SymbolPlanes(CorridorEnv(), symbols="el 0123456789", shape=(1, 6))
+    refuses(ValueError, "symbol 'c' is not in the alphabet", wrong.reset)
+    refuses(TypeError, "text boards, got dict", SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset, seed=0)
 
 
 @cases(

@@ -10,29 +10,24 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
 from agentgym.core import TextSpace
 from tests.cases import cases
-from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.corridor import CorridorEnv
+from tests.playing import DISABLED, SAME_STEP, corridor
 from tests.refusals import refuses
-from tests.wrappers.whole_stack import Singles
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
 
 NAN = float("nan")
-SAME, NEXT, OFF = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
-
-
-def cell_of(observation: Any) -> int:
-    return int(str(observation).removeprefix("cell "))
 
 
 def cells(steps: Sequence[ScoredStep]) -> list[float]:
     """The level of a corridor's cell is its number in quarters."""
-    return [cell_of(step.observation) / 4 for step in steps]
+    return [int(str(step.observation).removeprefix("cell ")) / 4 for step in steps]
 
 
 class Says:
@@ -50,21 +45,15 @@ class Says:
         return answer
 
 
-def corridor(n: int, mode: AutoresetMode = SAME, **options: Any) -> CorridorVectorEnv:
-    return CorridorVectorEnv(n, autoreset_mode=mode, **options)
-
-
 def test_contributions_and_values_by_hand() -> None:
     says = Says([0.5], [None], [-2.0])
     env = ProcessReward(CorridorEnv(), says, weight=2.0)
     _, info = env.reset(options={"index": 2})
-    assert math.isnan(info["process_reward"])
-    assert info["env_reward"] == 0.0
+    assert (math.isnan(info["process_reward"]), info["env_reward"]) == (True, 0.0)
     _, reward, _, _, info = env.step("jump")  # the corridor charges 0.5
     assert (reward, info["env_reward"], info["process_reward"]) == (0.5, -0.5, 0.5)
     _, reward, _, _, info = env.step("right")
-    assert (reward, info["env_reward"]) == (0.0, 0.0)
-    assert math.isnan(info["process_reward"])
+    assert (reward, info["env_reward"], math.isnan(info["process_reward"])) == (0.0, 0.0, True)
     _, reward, terminated, _, info = env.step("right")
     assert (reward, terminated, info["env_reward"], info["process_reward"]) == (-3.0, True, 1.0, -2.0)
     assert env.potential == 0.0
@@ -84,6 +73,12 @@ def test_contributions_and_values_by_hand() -> None:
     assert (rewards, potentials) == ([3.0, -3.0, 0.0, -10.5, -3.0], [2.0, 2.0, 4.0, 1.0, 0.0])
     assert terminated
     assert info["process_reward"] == 8.0
+    # Where the episode is over the level is paid back, though nothing is said.
+    env = ProcessReward(CorridorEnv(), Says([1.0], [None]), kind="value", gamma=0.5)
+    env.reset(options={"index": 2})
+    env.step("right")
+    _, reward, terminated, _, info = env.step("right")
+    assert (reward, terminated, env.potential, math.isnan(info["process_reward"])) == (0.0, True, 0.0, True)
     env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)
     env.reset(options={"index": 2})
     env.step("left")
@@ -91,16 +86,6 @@ def test_contributions_and_values_by_hand() -> None:
     assert (reward, terminated, truncated, env.potential) == (3.0, False, True, 8.0)
     env.reset()
     assert env.potential == 0.0
-
-
-@pytest.mark.parametrize(("said", "left"), [([8.0], "the score"), ([None], "nothing")])
-def test_a_terminated_step_pays_back_the_level_whatever_is_said(said: list[Any], left: str) -> None:
-    env = ProcessReward(CorridorEnv(), Says([1.0], said), kind="value", gamma=0.5)
-    env.reset(options={"index": 2})
-    env.step("right")
-    _, reward, terminated, _, info = env.step("right")
-    assert (reward, terminated, env.potential) == (0.0, True, 0.0)
-    assert math.isnan(info["process_reward"]) == (left == "nothing")
 
 
 def test_the_scorer_sees_prompts_replies_and_commands() -> None:
@@ -126,7 +111,7 @@ def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     with pytest.raises(AttributeError):
         says.asked[0][0].reply = "right"  # type: ignore[misc]
     says = Says([0.0, 0.0])
-    inner = VectorPromptWindow(VectorReplyParser(corridor(2)), instructions=False, history=1)
+    inner = VectorPromptWindow(VectorReplyParser(corridor(2, SAME_STEP)), instructions=False, history=1)
     envs = VectorProcessReward(inner, says)
     shown, _ = envs.reset(options={"index": 3})
     after, *_, infos = envs.step(["<action>right</action>", "right"])
@@ -135,67 +120,9 @@ def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
 
 
-class Watching:
-    """A scorer by a rule, silent at times, that counts its calls and keeps the steps of each."""
-
-    def __init__(self) -> None:
-        self.calls: list[list[ScoredStep]] = []
-
-    def __call__(self, steps: Sequence[ScoredStep]) -> list[float | None]:
-        self.calls.append(list(steps))
-        return [self.rule(step) for step in steps]
-
-    @staticmethod
-    def rule(step: ScoredStep) -> float | None:
-        before, after = (cell_of(seen) for seen in (step.messages, step.observation))
-        return None if (before + after) % 3 == 0 else 0.1 * after * after - 0.3 * before + 0.01 * len(str(step.reply))
-
-
-@pytest.mark.parametrize("mode", [SAME, NEXT])
-@pytest.mark.parametrize("kind", ["contribution", "value", "advantage"])
-@pytest.mark.parametrize("world", ["ours", "stock text", "gymnasium"])
-def test_a_vector_environment_equals_single_ones(world: str, kind: Any, mode: AutoresetMode) -> None:
-    n, rng = 3, np.random.default_rng(1)
-    options: dict[str, Any] = {"weight": 0.7, "kind": kind, "gamma": 0.9}
-    make: Any = functools.partial(gym.make, "FrozenLake-v1")
-    if world != "gymnasium":
-        make = lambda: TimeLimit(CorridorEnv(), 6)  # noqa: E731
-    envs: Any = SyncVectorEnv([make] * n, autoreset_mode=mode)
-    if world == "ours":
-        envs = corridor(n, mode, max_episode_steps=6)
-    watching = Watching()
-    vector = VectorProcessReward(envs, watching, **options)
-    singles = Singles([ProcessReward(make(), Watching(), **options) for _ in range(n)], mode)
-    vector.reset(seed=5)
-    for i, env in enumerate(singles.envs):
-        env.reset(seed=5 + i)
-    scored = silent = ended = 0
-    for _ in range(200):
-        actions: Any = rng.integers(0, 4, n)
-        if world != "gymnasium":
-            actions = [str(word) for word in rng.choice(["left", "right", "right", "jump"], n)]
-        calls = len(watching.calls)
-        _, rewards, terminated, truncated, infos = vector.step(actions)
-        rows = singles.step(list(actions))
-        played = sum(row[3] is not None for row in rows)
-        assert [len(call) for call in watching.calls[calls:]] == ([played] if played else [])
-        for i, (reward, ends, cut, info, now) in enumerate(rows):
-            assert (rewards[i], terminated[i], truncated[i]) == (reward, ends, cut)
-            for name in ("process_reward", "env_reward"):
-                np.testing.assert_equal(infos[name][i], now[name])
-                if info is not None and (ends or cut) and mode is SAME:
-                    np.testing.assert_equal(infos["final_info"][name][i], info[name])
-            assert vector.potential[i] == singles.envs[i].potential
-            if info is not None:
-                scored += not math.isnan(info["process_reward"])
-                silent += math.isnan(info["process_reward"])
-                ended += ends or cut
-    assert min(scored, silent, ended) > 20
-
-
 def test_who_is_scored_where_nothing_begins_by_itself() -> None:
     says = Says([1.0, 2.0], [3.0], [4.0, 5.0])
-    envs = VectorProcessReward(corridor(2, OFF), says)
+    envs = VectorProcessReward(corridor(2), says)
     envs.reset(options={"index": 3})
     envs.step(["right", "left"])
     _, rewards, *_, infos = envs.step(["", "left"])
@@ -204,19 +131,15 @@ def test_who_is_scored_where_nothing_begins_by_itself() -> None:
     _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
     envs.step(["left", "left"])  # both episodes end, in cell 0
-    assert [[step.messages for step in call] for call in says.asked] == [
-        ["cell 3", "cell 3"],
-        ["cell 2"],
-        ["cell 1", "cell 1"],
-    ]
+    asked = [[step.messages for step in call] for call in says.asked]
+    assert asked == [["cell 3", "cell 3"], ["cell 2"], ["cell 1", "cell 1"]]
     assert envs.step(["", ""])[1].tolist() == [0.0, 0.0]  # nobody plays, nobody is asked
     assert len(says.asked) == 3
 
 
-@pytest.mark.parametrize("weight", [0.0, -0.0])
 @pytest.mark.parametrize("kind", ["contribution", "value"])
-def test_weight_0_only_watches(weight: float, kind: Any) -> None:
-    rng = np.random.default_rng(0)
+def test_weight_0_only_watches(kind: Any) -> None:
+    rng, weight = np.random.default_rng(0), -0.0
     makers = [functools.partial(gym.make, "CartPole-v1", max_episode_steps=20)] * 2
     plain: Any = SyncVectorEnv(makers)
     watched = VectorProcessReward(SyncVectorEnv(makers), lambda steps: [0.3] * len(steps), weight, kind, 0.9)
@@ -233,23 +156,17 @@ def test_weight_0_only_watches(weight: float, kind: Any) -> None:
     assert type(rewards[0]) is type(rewards[1])
 
 
-class Signed(CorridorEnv):
-    """A corridor whose steps are worth minus zero."""
-
-    def act(self, command: str) -> tuple[float, bool, bool]:
-        return -0.0, False, True
-
-
 def test_weight_0_keeps_the_sign_of_a_zero() -> None:
+    class Signed(CorridorEnv):
+        def act(self, command: str) -> tuple[float, bool, bool]:
+            return -0.0, False, True
+
     env = ProcessReward(Signed(), lambda steps: [1.0], weight=0.0)
     env.reset()
     assert math.copysign(1.0, env.step("left")[1]) == -1.0
     envs = VectorProcessReward(SyncVectorEnv([Signed] * 2), lambda steps: [1.0] * 2, weight=0.0)
     envs.reset()
     assert np.signbit(envs.step(["left"] * 2)[1]).all()
-
-
-# -- around what, and inside what --------------------------------------------------------------------------------------
 
 
 class Shout(gym.Env[str, str]):
@@ -270,8 +187,8 @@ def test_plain_text_environments(form: str) -> None:
     makers = [Shout, Shout]
     forms: dict[str, Any] = {
         "single": Shout,
-        "sync": lambda: SyncVectorEnv(makers, autoreset_mode=OFF),
-        "async": lambda: AsyncVectorEnv(makers, autoreset_mode=OFF, shared_memory=False),
+        "sync": lambda: SyncVectorEnv(makers, autoreset_mode=DISABLED),
+        "async": lambda: AsyncVectorEnv(makers, autoreset_mode=DISABLED, shared_memory=False),
     }
     says = Says([0.5, None], [0.25, 1.0])
     envs = VectorProcessReward(forms[form](), lambda steps: says(steps)[: len(steps)])
@@ -312,7 +229,7 @@ def test_specifications_and_pickles_go_on() -> None:
 
 def test_errors_of_scorers_name_places_and_steps() -> None:
     cause = ConnectionError("no answer")
-    envs = VectorProcessReward(corridor(3, AutoresetMode.DISABLED), Says([0.0] * 3, [0.0] * 3, cause))
+    envs = VectorProcessReward(corridor(3), Says([0.0] * 3, [0.0] * 3, cause))
     envs.reset(options={"index": 2})
     envs.step(["left", "jump", "jump"])
     envs.step(["left", "jump", "jump"])  # 0 has lost
@@ -355,38 +272,15 @@ def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error:
     refuses(error, words, envs.step, ["jump", "jump"])
 
 
-@pytest.mark.parametrize(
-    "answer", [[1, None], (1.0, NAN), np.array([1.0, NAN], np.float32), [np.float32(1), np.array(np.nan)], [True, None]]
-)
-def test_scores_may_be_any_numbers(answer: Any) -> None:
-    envs = VectorProcessReward(corridor(2), Says(answer))
-    envs.reset(options={"index": 2})
-    _, rewards, *_, infos = envs.step(["jump", "jump"])
-    assert rewards.tolist() == [0.5, -0.5]
-    np.testing.assert_array_equal(infos["process_reward"], [1.0, NAN])
-
-
-def test_scores_may_be_tensors() -> None:
+def test_scores_may_be_any_numbers() -> None:
     torch = pytest.importorskip("torch")
-    envs = VectorProcessReward(corridor(2), Says(torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True)))
+    answers = [
+        [1, None], (1.0, NAN), np.array([1.0, NAN], np.float32), [np.float32(1), np.array(np.nan)], [True, None],
+        torch.tensor([1.0, NAN], dtype=torch.bfloat16, requires_grad=True),
+    ]  # fmt: skip
+    envs = VectorProcessReward(corridor(2), Says(*answers))
     envs.reset(options={"index": 2})
-    assert envs.step(["left", "left"])[1].tolist() == [1.0, 2.0]
-
-
-@cases(
-    "options, error, words",
-    ({"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
-    ({"weight": "1"}, TypeError, "weight must be a number, got '1'"),
-    ({"weight": True}, TypeError, "weight must be a number, got True"),
-    ({"weight": NAN}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
-    ({"gamma": None}, TypeError, "gamma must be a number, got None"),
-    ({"gamma": 0.0}, ValueError, r"gamma is the learner's discount: pass a number in \(0, 1\], got 0.0"),
-    ({"gamma": 1.5}, ValueError, "discount"),
-    ({"kind": "level"}, ValueError, r"kind must be one of \('contribution', 'value', 'advantage'\), got 'level'"),
-)
-def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    for make in (
-        lambda **given: ProcessReward(CorridorEnv(), **given),
-        lambda **given: VectorProcessReward(corridor(1), **given),
-    ):
-        refuses(error, words, make, **{"scorer": Says(), **options})
+    for _ in answers:
+        _, rewards, *_, infos = envs.step(["jump", "jump"])
+        assert rewards.tolist() == [0.5, -0.5]
+        np.testing.assert_array_equal(infos["process_reward"], [1.0, NAN])

@@ -8,12 +8,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from agentgym.registry import ROWS
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import LEFT, RIGHT, corridor
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
@@ -32,11 +32,8 @@ def test_the_window_by_hand() -> None:
     assert env.reset(options={"index": 2})[0] == ({"role": "user", "content": "cell 2"},)
     assert env.step("right")[0] == ({"role": "user", "content": "cell 3"},)
     rules = CorridorEnv.instructions
-    for options, expected in [
-        ({}, f"{rules}\n\n{REPLY_FORMAT}"),
-        ({"reply_format": ""}, rules),
-        ({"instructions": "Be quick."}, "Be quick."),
-    ]:
+    forms: list[Any] = [({}, f"{rules}\n\n{REPLY_FORMAT}"), ({"reply_format": ""}, rules)]
+    for options, expected in [*forms, ({"instructions": "Be quick."}, "Be quick.")]:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
         assert (system, user) == ({"role": "system", "content": expected}, {"role": "user", "content": "cell 2"})
     env = PromptWindow(CorridorEnv(), history=2)
@@ -109,17 +106,6 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     assert len(rendered) <= 15
 
 
-@cases(
-    "options, message",
-    ({"history": -1}, "history must be an integer of at least 0 or None"),
-    ({"history": 2.0}, "history must be an integer"),
-    ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
-    ({"max_chars": "80"}, "max_chars must be an integer"),
-)
-def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
-    refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
-
-
 def test_wrong_options_and_observations_are_refused() -> None:
     refuses(TypeError, "histroy", VectorPromptWindow, CorridorVectorEnv(1), histroy=2)
     refuses(ValueError, "pass a text as instructions", PromptWindow, _Silent())
@@ -151,47 +137,8 @@ def test_a_picture_is_a_part_of_the_content() -> None:
     assert "Step 1, you did: up" in content[1]["text"]
 
 
-@pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
-def test_the_vector_form_equals_single_wrappers(name: str) -> None:
-    style = {"history": 2, "admissible": True, "keep_first": True, "max_chars": 250}
-    envs = VectorPromptWindow(VectorReplyParser(gym.make_vec(name, num_envs=3, autoreset_mode="Disabled")), **style)
-    singles = [PromptWindow(ReplyParser(gym.make(name)), **style) for _ in range(3)]
-    batch, _ = envs.reset(seed=7)
-    alone = [env.reset(seed=7 + i)[0] for i, env in enumerate(singles)]
-    rng = np.random.default_rng(0)
-    for _ in range(8):
-        np.testing.assert_equal(list(batch), alone)
-        assert batch in envs.observation_space
-        actions = [f"<action>{rng.choice(['up', 'down', 'left', 'right', '?'])}</action>" for _ in singles]
-        batch, *_ = envs.step(actions)
-        alone = [env.step(action)[0] for env, action in zip(singles, actions, strict=True)]
-
-
-def _vector(mode: AutoresetMode, **style: object) -> VectorPromptWindow:
-    return VectorPromptWindow(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), **style)
-
-
-LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
-
-
-def test_histories_in_every_autoreset_mode() -> None:
-    envs = _vector(AutoresetMode.SAME_STEP, history=2, instructions=False)
-    envs.reset(options=[{"index": 2}, {"index": 2}])
-    envs.step([RIGHT, LEFT])
-    observations, *_, infos = envs.step(np.array([RIGHT, RIGHT], np.object_))
-    assert _user(infos["final_obs"][0]) == (
-        "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\n"
-        "Step 2, you saw:\ncell 3\nStep 2, you did: right\n\n"
-        "Now you see:\ncell 4"
-    )
-    assert infos["final_obs"][1] is None
-    assert "Step" not in _user(observations[0])
-    assert "Step 2" in _user(observations[1])
-    # The new episode's history starts anew; a jump ends no episode, wherever it began.
-    observations, *_ = envs.step(["<action>jump</action>"] * 2)
-    assert _user(observations[0]).startswith("Step 1,")
-    assert "Step 2" not in _user(observations[0])
-    envs = _vector(AutoresetMode.DISABLED, history=None)
+def test_histories_where_nothing_begins_by_itself() -> None:
+    envs = VectorPromptWindow(VectorReplyParser(corridor(2)), history=None)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     end, *_ = envs.step([RIGHT, RIGHT])
     later, *_ = envs.step(["", LEFT])
@@ -251,7 +198,6 @@ def test_the_space_of_messages() -> None:
     a.seed(5), b.seed(5)
     assert a.sample() == b.sample()
     assert a == b
-    assert repr(a) == "MessageSpace()"
     refuses(ValueError, "without them", lambda: MessageSpace().sample(mask=0))
     batch = batch_space(MessageSpace(seed=0), 2)
     batch.seed(0)
@@ -305,29 +251,6 @@ def test_an_episode_is_one_conversation() -> None:
     assert env.step("right")[0] == (
         _seen("cell 2\n\nscore: 0.5" + below), _replied("right"), _seen("cell 3\n\nscore: 0.75" + below),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_the_vector_form_equals_the_single_one_in_every_mode(mode: AutoresetMode) -> None:
-    single = [Transcript(ReplyParser(CorridorEnv()), instructions=False) for _ in range(2)]
-    envs = VectorTranscript(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), instructions=False)
-    shown, _ = envs.reset(seed=[0, 0], options=[{"index": 3}, {"index": 1}])
-    assert shown == tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
-    replies = ["<action>right</action>", "<action>right</action>"]
-    ended, going = (env.step(reply)[0] for env, reply in zip(single, replies, strict=True))
-    shown, _, terminated, _, infos = envs.step(replies)
-    assert terminated.tolist() == [True, False]
-    assert len(ended) == 3
-    assert shown[1] == going
-    if mode is AutoresetMode.SAME_STEP:
-        assert infos["final_obs"][0] == ended
-        assert len(shown[0]) == 1
-    else:
-        assert shown[0] == ended
-    going = single[1].step(replies[1])[0]
-    shown, *_ = envs.step(replies)
-    assert shown[1] == going
-    assert len(shown[0]) == {AutoresetMode.SAME_STEP: 3, AutoresetMode.NEXT_STEP: 1, AutoresetMode.DISABLED: 3}[mode]
 
 
 @pytest.mark.parametrize("id", [row.id for row in ROWS])

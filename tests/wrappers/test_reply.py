@@ -9,15 +9,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.outside.text import clean
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import LEFT, RIGHT, Scripted, corridor
 from tests.refusals import refuses
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
@@ -25,6 +24,7 @@ from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyPars
 E = ReplyError
 ADD = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "required": ["a"]}}
 CALLS = {"form": "tool_calls", "tools": [ADD]}
+BLOCKS = {"command_tags": ("search", "answer")}
 
 
 @cases(
@@ -33,26 +33,18 @@ CALLS = {"form": "tool_calls", "tools": [ADD]}
     ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
     ("I say: <ACTION>Up</Action> now", "Up", E.OK),
     ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
-    ("<think>1</think><think>2</think><action>b</action>", "b", E.OK),
     ("<action>b</action><think>done</think>", "b", E.OK),
     ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
-    ("", "", E.NO_ACTION),
     ("up", "", E.NO_ACTION),
     ("<think>up</think>", "", E.NO_ACTION),
     ("< action>up</ action>", "", E.NO_ACTION),
-    ("<actions>up</actions>", "", E.NO_ACTION),
     ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
-    ("<action>up</action><think>", "", E.UNCLOSED_THINK),
     ("<action>up", "", E.UNCLOSED_ACTION),
-    ("<action>up</think>", "", E.UNCLOSED_ACTION),
     ("<action>up<action>down</action>", "", E.NESTED_TAG),
-    ("<action><think>up</think>down</action>", "", E.NESTED_TAG),
     ("up</action>", "", E.STRAY_TAG),
-    ("thought</think><action>up</action>", "", E.STRAY_TAG),
     ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
     ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
     ("<action> \n\t </action>", "", E.EMPTY_ACTION),
-    ("<action></action>", "", E.EMPTY_ACTION),
 )
 def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text)
@@ -101,6 +93,19 @@ def test_thoughts_are_kept_and_wrong_calls_named() -> None:
     (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
     (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
     ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
+    (BLOCKS, "<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", E.OK),
+    (BLOCKS, "<answer> Ulm </answer>", "<answer> Ulm </answer>", E.OK),
+    (BLOCKS, "<Search>Ada</SEARCH>", "<search>Ada</search>", E.OK),
+    (BLOCKS, "<action><search>Ada</search></action>", "<search>Ada</search>", E.OK),
+    (BLOCKS, "<think><answer>no</answer></think><search>a</search>", "<search>a</search>", E.OK),
+    (BLOCKS, "<search><answer>x</answer></search>", "<search><answer>x</answer></search>", E.OK),
+    (BLOCKS, "<search>a <think> b</search>", "<search>a <think> b</search>", E.OK),
+    (BLOCKS, "<search>a</search><answer>b</answer>", "", E.SEVERAL_ACTIONS),
+    (BLOCKS, "<search>a</search><action>b</action>", "", E.SEVERAL_ACTIONS),
+    (BLOCKS, "<search>a", "", E.UNCLOSED_ACTION),
+    (BLOCKS, "<search>a</answer>", "", E.UNCLOSED_ACTION),
+    (BLOCKS, "</search>", "", E.STRAY_TAG),
+    (BLOCKS, "no block", "", E.NO_ACTION),
 )
 def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text, **options)
@@ -170,32 +175,24 @@ def test_a_command_is_empty_exactly_when_there_is_an_error(text: str, think: boo
     assert (parsed.command == "") == (parsed.error is not E.OK)
 
 
-class _Events:
-    """Counts the lines of reply.py that run, a measure of work that does not depend on the machine."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, frame, event, arg):
-        if frame.f_code.co_filename.endswith("reply.py"):
-            self.count += event == "line"
-            return self
-        return None
-
-
 @pytest.mark.parametrize(
     "unit", ["<think>", "<action>", "</action>", "<", "</", "<action></action>", "<think></think>", " ", "<action> "]
 )
 def test_work_grows_linearly_with_the_reply(unit: str) -> None:
-    work = []
+    work: list[int] = []  # lines of reply.py that run: a measure that does not depend on the machine
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        work[-1] += event == "line"
+        return trace if frame.f_code.co_filename.endswith("reply.py") else None
+
     for characters in (50_000, 100_000):
-        events, old = _Events(), sys.gettrace()
-        sys.settrace(events)
+        work.append(0)
+        old = sys.gettrace()
+        sys.settrace(trace)
         try:
             parse_reply((unit * characters)[:characters])
         finally:
             sys.settrace(old)
-        work.append(events.count)
     # At most 12 lines for each of the at most characters / 7 tags, and twice as many for twice the text.
     assert work[1] <= 12 * 100_000 / 7 + 100
     assert work[1] <= 2 * work[0] + 100
@@ -223,69 +220,24 @@ def test_the_single_wrapper() -> None:
     assert again.step("<move>up</move>")[-1]["command"] == "up"
 
 
-def _vector(mode: AutoresetMode) -> VectorReplyParser:
-    return VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode))
-
-
-LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
-
-
-def test_entries_where_episodes_begin_by_themselves_and_where_not() -> None:
-    envs = _vector(AutoresetMode.SAME_STEP)
-    _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
-    assert infos["command"].tolist() == ["", ""]
-    *_, infos = envs.step(np.array([RIGHT, "jump"], np.object_))
-    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", ""], ["", "no_action"])
-    assert infos["final_info"]["command"].tolist() == ["right", None]
-    assert infos["final_info"]["_command"].tolist() == [True, False]
-    *_, infos = envs.step((LEFT, LEFT))
-    assert infos["command"].tolist()[1] == "left"
-    envs = _vector(AutoresetMode.DISABLED)
+def test_entries_where_nothing_begins_by_itself() -> None:
+    envs = VectorReplyParser(corridor(2))
     envs.reset(options=[{"index": 3}, {"index": 2}])
-    envs.step([RIGHT, RIGHT])
+    *_, first = envs.step([RIGHT, RIGHT])
     *_, infos = envs.step(["", LEFT])
     assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["right", "left"], ["", ""])
+    assert first["command"].tolist() == ["right", "right"]
     _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     assert infos["command"].tolist() == ["", "left"]
-    *_, infos = envs.step([RIGHT, "?"])
+    *_, infos = envs.step(np.array([RIGHT, "?"], np.object_))
     assert infos["reply_error"].tolist() == ["", "no_action"]
-    envs = _vector(AutoresetMode.DISABLED)
-    envs.reset(options={"index": 2})
-    *_, first = envs.step([RIGHT, LEFT])
-    envs.step([LEFT, RIGHT])
-    assert first["command"].tolist() == ["right", "left"]
-
-
-COMMANDS = ("search", "answer")
-
-
-@cases(
-    "reply, command, error",
-    ("<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", ""),
-    ("<answer> Ulm </answer>", "<answer> Ulm </answer>", ""),
-    ("<Search>Ada</SEARCH>", "<search>Ada</search>", ""),
-    ("<action><search>Ada</search></action>", "<search>Ada</search>", ""),
-    ("<think><answer>no</answer></think><search>a</search>", "<search>a</search>", ""),
-    ("<search><answer>x</answer></search>", "<search><answer>x</answer></search>", ""),
-    ("<search>a <think> b</search>", "<search>a <think> b</search>", ""),
-    ("<search>a</search><answer>b</answer>", "", "several_actions"),
-    ("<search>a</search><action>b</action>", "", "several_actions"),
-    ("<search>a", "", "unclosed_action"),
-    ("<search>a</answer>", "", "unclosed_action"),
-    ("</search>", "", "stray_tag"),
-    ("no block", "", "no_action"),
-)
-def test_commands_that_are_blocks(reply, command, error):
-    found = parse_reply(reply, command_tags=COMMANDS)
-    assert (found.command, found.error.value) == (command, error)
 
 
 def test_command_tags_are_those_of_the_environment() -> None:
     assert parse_reply("<search>a</search>").error == "no_action"
     assert parse_reply("<search>a</search><action>up</action>").command == "up"
-    assert parse_reply("<search>a</search><answer>b", several="first", command_tags=COMMANDS).command == (
-        "<search>a</search>"
-    )
+    first = parse_reply("<search>a</search><answer>b", several="first", **BLOCKS)
+    assert first.command == "<search>a</search>"
     refuses(ValueError, "must differ", parse_reply, "", command_tags=("Action",))
     reply = "<think>the name</think><search>capital</search>"
     env = ReplyParser(gym.make("AgentRL/SearchQA-v0"))
@@ -329,18 +281,16 @@ def test_one_parser_is_not_warned_of() -> None:
 
 
 def test_where_a_parser_reads_replies_a_refused_first_batch_is_said_to_be_the_policys() -> None:
-    class Babbles:
-        def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
-            return [Reply("<action>jump" + "!" * 500 + "</action>") for _ in observations]
+    babbles = Scripted("<action>jump" + "!" * 500 + "</action>")
 
     def warned(envs: Any) -> str:
         with pytest.warns(RuntimeWarning, match="refused every action") as caught:
-            collect(envs, Babbles(), tasks=[{"index": 2}], group_size=2, seed=0)
+            collect(envs, babbles, tasks=[{"index": 2}], group_size=2, seed=0)
         return str(caught[0].message)
 
-    bare = CorridorVectorEnv(2, max_episode_steps=3, autoreset_mode="Disabled")
+    bare = corridor(2, max_episode_steps=3)
     assert warned(bare).endswith(": does a reply parser (VectorReplyParser) read the policy's format?")
-    parsed = warned(VectorReplyParser(CorridorVectorEnv(2, max_episode_steps=3, autoreset_mode="Disabled")))
+    parsed = warned(VectorReplyParser(corridor(2, max_episode_steps=3)))
     # two episodes of three steps
     assert "the first 2 episodes: none of the 6 replies held a valid action, the last was '<action>jump!!" in parsed
     assert "does a reply parser" not in parsed
@@ -379,15 +329,15 @@ def test_a_reply_in_labels_has_the_errors_of_any_reply():
     def read(text, **options):
         return parse_reply(text, form="labels", **options)
 
-    assert read("Thought: a\nAction: <search>Ada</search>", command_tags=("search",)) == ParsedReply(
-        "<search>Ada</search>", ReplyError.OK, "a"
+    found = read("Thought: a\nAction: <search>Ada</search>", command_tags=("search",))
+    assert found == ParsedReply("<search>Ada</search>", E.OK, "a")
+    assert read("<action>up</action>").error is E.NO_ACTION
+    assert read("Action:").error is E.EMPTY_ACTION
+    assert read("Action: up", require_think=True).error is E.NO_THINK
+    assert read("Action: upwards", max_length=3).error is E.TOO_LONG
+    refuses(
+        ValueError, "form must be one of 'tags', 'labels', 'tool_calls', got 'lines'", parse_reply, "", form="lines"
     )
-    assert read("<action>up</action>").error is ReplyError.NO_ACTION
-    assert read("Action:").error is ReplyError.EMPTY_ACTION
-    assert read("Action: up", require_think=True).error is ReplyError.NO_THINK
-    assert read("Action: upwards", max_length=3).error is ReplyError.TOO_LONG
-    with pytest.raises(ValueError, match="form must be one of 'tags', 'labels', 'tool_calls', got 'lines'"):
-        parse_reply("Action: up", form="lines")
 
 
 def test_the_penalty_of_one_environment() -> None:
@@ -407,31 +357,8 @@ def test_the_penalty_of_one_environment() -> None:
     assert env.step("dance")[1] == pytest.approx(-3.1)
 
 
-@pytest.mark.parametrize("penalty", [-0.1, float("nan"), float("inf")])
-def test_a_penalty_that_is_none_is_refused(penalty: float) -> None:
-    refuses(ValueError, "at least 0", InvalidActionPenalty, CorridorEnv(), penalty)
-    refuses(ValueError, "at least 0", VectorInvalidActionPenalty, CorridorVectorEnv(1), penalty)
-
-
-def _penalised(mode: AutoresetMode, limit: int | None = None) -> VectorInvalidActionPenalty:
-    return VectorInvalidActionPenalty(CorridorVectorEnv(2, autoreset_mode=mode, max_episode_steps=limit), 0.25)
-
-
-def test_the_penalty_in_every_autoreset_mode() -> None:
-    envs = _penalised(AutoresetMode.SAME_STEP, limit=2)
-    envs.reset(options=[{"index": 2}, {"index": 2}])
-    _, rewards, *_, infos = envs.step(["jump", "right"])
-    assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([-0.75, 0.0], [1, 0])
-    # Both episodes end here: 0 by an invalid action at the time limit, 1 by winning.
-    _, rewards, *_, infos = envs.step(["jump", "right"])
-    assert rewards.tolist() == [-0.75, 1.0]
-    assert (infos["invalid_actions"].tolist(), infos["final_info"]["invalid_actions"].tolist()) == ([0, 0], [2, 0])
-    envs = _penalised(AutoresetMode.NEXT_STEP)
-    envs.reset(options=[{"index": 3}, {"index": 2}])
-    envs.step(["right", "jump"])
-    _, rewards, *_, infos = envs.step(["jump", "jump"])
-    assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([0.0, -0.75], [0, 2])
-    envs = _penalised(AutoresetMode.DISABLED, limit=2)
+def test_the_penalty_where_nothing_begins_by_itself() -> None:
+    envs = VectorInvalidActionPenalty(corridor(2, max_episode_steps=2), 0.25)
     envs.reset(options=[{"index": 2}, {"index": 2}])
     envs.step(["jump", "left"])
     _, rewards, *_ = envs.step(["jump", "right"])

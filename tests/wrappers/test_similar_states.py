@@ -2,6 +2,7 @@
 
 import sys
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -14,7 +15,9 @@ from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
 from tests.processes import printed
 from tests.refusals import refuses
+from tests.wrappers.credit.every_method import EMPTY
 from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
 from wrappers import cosine_clusters, merge_similar_states
 from wrappers.canonical import (
     CanonicalStates,
@@ -24,8 +27,7 @@ from wrappers.canonical import (
     relabel_states,
     rewardflow_key,
 )
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit import gigpo, graphgpo
 from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.similar_states import SentenceEncoder, cluster_vectors
 
@@ -73,37 +75,36 @@ def test_keys_return_text() -> None:
     assert observation_key({"text": "t", "image": None}, {}) == "t"
 
 
-def _table(**changes: object) -> StepTable:
-    """Two episodes: a1 -> b -> goal (won) and a2 -> b (cut off), rows shuffled."""
-    columns: dict = {
-        "group": ["g", "g", "g"], "trajectory": ["y", "x", "x"], "t": [0, 1, 0], "state": ["a2", "b", "a1"],
-        "action": ["go", "go", "go"], "next_state": ["b", "goal", "b"], "reward": [0.0, 1.0, 0.0],
-        "won": [False, True, True], "truncated": [True, False, False],
-    }  # fmt: skip
-    return StepTable.from_arrays(**{**columns, **changes})
+def two_groups() -> StepTable:
+    """Group g: a1 -> b -> goal (won), a2 -> b. Group h: b -> a1 (won, its goal), a3 -> goal (cut off)."""
+    return StepTable.from_arrays(
+        group=list("ggghh"), trajectory=list("xxyzw"), t=[0, 1, 0, 0, 0], state=["a1", "b", "a2", "b", "a3"],
+        action=["go"] * 5, next_state=["b", "goal", "b", "a1", "goal"], reward=[0, 1, 0, 1, 0],
+        won=[True, True, False, True, False], truncated=[False, False, True, False, True],
+    )  # fmt: skip
+
+
+def by_first_letter(states):
+    """One direction per first letter."""
+    return np.eye(26)[[ord(str(state)[0]) - ord("a") for state in states]]
 
 
 def test_labels_merge_states_and_swallow_no_end() -> None:
-    table = _table()
-    merged = relabel_states(table, lambda states: [str(state)[0] for state in states])
-    assert merged.states == ("a", "b", "goal")
-    assert [merged.states[i] for i in merged.state] == ["a", "b", "a"]
-    assert [merged.states[i] for i in merged.next_state] == ["b", "goal", "b"]
-    for name in ("group", "trajectory", "t", "action", "reward", "won", "terminated", "truncated", "last"):
-        np.testing.assert_array_equal(getattr(merged, name), getattr(table, name))
-    assert table.states == ("a2", "b", "a1", "goal")
+    table = two_groups()
     shown: list = []
-    relabel_states(_table(), lambda states: shown.extend(states) or list(states))
-    assert shown == ["a2", "b", "a1"]
-    refuses(ValueError, "name of a terminal state", relabel_states, _table(), lambda states: ["goal"] * len(states))
-    refuses(ValueError, r"one label per state \(3\), got 1", relabel_states, _table(), lambda states: ["one"])
+    merged = relabel_states(table, lambda states: shown.extend(states) or [str(state)[0] for state in states])
+    # Ends keep their names, and nobody is asked about them: a1 and goal.
+    assert (shown, merged.states) == (["b", "a2", "a3"], ("a1", "b", "a", "goal"))
+    assert [merged.states[i] for i in merged.state] == ["a1", "b", "a", "b", "a"]
+    assert [merged.states[i] for i in merged.next_state] == ["b", "goal", "b", "a1", "goal"]
+    assert table.states == ("a1", "b", "a2", "a3", "goal")
+    refuses(ValueError, "name of a terminal state", relabel_states, table, lambda states: ["goal"] * len(states))
+    refuses(ValueError, r"one label per state \(3\), got 1", relabel_states, table, lambda states: ["one"])
 
 
 @pytest.mark.parametrize("key", [observation_key, rewardflow_key, graphgpo_key])
 def test_the_papers_keys_tell_apart_what_they_name_in_a_household(key) -> None:
     """A clean and a dirty apple in hand, and a refused command at two receptacles: who sees the difference."""
-    import gymnasium as gym
-
     envs = gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, autoreset_mode="Disabled", data="generated", expert=True)
     envs = CanonicalStates(envs, key=key)
     _, infos = envs.reset(options={"split": "train", "index": 0})
@@ -153,11 +154,6 @@ def directions(seed, n, dimensions=3):
     return rng.normal(size=(n, dimensions)) * rng.uniform(0.1, 10, (n, 1))
 
 
-def angles(*degrees):
-    radians = np.radians(degrees)
-    return np.stack([np.cos(radians), np.sin(radians)], axis=1)
-
-
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 25), threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]))
 @pytest.mark.parametrize("method", METHODS)
 def test_one_group_equals_the_loops(method, seed, n, threshold):
@@ -196,8 +192,11 @@ def test_blocks_and_batches_change_nothing(monkeypatch, method, block, cells):
 def test_clusters_by_hand() -> None:
     # Angles 0, 20, 40 and 90 degrees; cos 20 = 0.94, cos 40 = 0.77, cos 50 = 0.64. The third is near the second, which
     # leads nobody: a cluster of its own for leaders, one link of the chain for components.
+    radians = np.radians([0, 20, 40, 90])
+    vectors = 5 * np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
     def embed(states):
-        return 5 * angles(0, 20, 40, 90)
+        return vectors
 
     assert cosine_clusters(embed)(["d", "c", "b", "a"]) == ["d", "d", "b", "a"]
     assert cosine_clusters(embed, method="components")(["d", "c", "b", "a"]) == ["b", "b", "b", "a"]
@@ -234,26 +233,6 @@ def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
     assert cluster_vectors(vectors.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
 
 
-def by_first_letter(states):
-    """One direction per first letter."""
-    return np.eye(26)[[ord(str(state)[0]) - ord("a") for state in states]]
-
-
-def two_groups():
-    """Group g: a1 -> b -> goal (won), a2 -> b. Group h: b -> a1 (won, its goal), a3 -> goal (cut off)."""
-    return StepTable.from_arrays(
-        group=["g", "g", "g", "h", "h"],
-        trajectory=["x", "x", "y", "z", "w"],
-        t=[0, 1, 0, 0, 0],
-        state=["a1", "b", "a2", "b", "a3"],
-        action=["go"] * 5,
-        next_state=["b", "goal", "b", "a1", "goal"],
-        reward=[0.0, 1.0, 0.0, 1.0, 0.0],
-        won=[True, True, False, True, False],
-        truncated=[False, False, True, False, True],
-    )
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_states_merge_within_their_group_and_ends_never(method):
     table = two_groups()
@@ -275,23 +254,14 @@ def test_merged_tables_by_hand() -> None:
     assert merged.states == expected.states == ("a1", "b", "a2", "goal")
     assert merged.state.tolist() == expected.state.tolist()
     shown = []
-
-    def embed(states):
-        shown.append(list(states))
-        return by_first_letter(states)
-
-    merge_similar_states(two_groups(), embed)
+    merge_similar_states(two_groups(), lambda states: shown.append(list(states)) or by_first_letter(states))
     # b is in both groups; a1 is an end only in h, goal only in g.
     assert [sorted(states) for states in shown] == [["a1", "a2", "a3", "b", "goal"]]
     # Three ways out of rooms a1, a2, a3 that look alike: 1 step, 2 steps, and never to the goal. Max-pooled .9, .81, 0.
-    table = StepTable.from_arrays(
-        group=["g"] * 4, trajectory=["x", "y", "y", "z"], t=[0, 0, 1, 0], state=["a1", "a2", "b", "a3"],
-        action=["go"] * 4, next_state=["goal", "b", "goal", "pit"], reward=[1, 0, 1, 0], won=[1, 1, 1, 0],
-    )  # fmt: skip
+    table = episodes("a1 -go-> goal +", "a2 -go-> b -go-> goal +", "a3 -go-> pit")
     credit = rewardflow_values(merge_similar_states(table, by_first_letter))
     assert credit.graph.by_state(credit.value) == pytest.approx({"a1": 0.9, "b": 0.9, "goal": 1.0, "pit": 0.0})
-    table = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
-    assert merge_similar_states(table, by_first_letter).states == ()
+    assert merge_similar_states(EMPTY, by_first_letter).states == ()
 
 
 def embedding(seed):
@@ -392,10 +362,8 @@ def test_texts_are_encoded_once_while_kept(folder) -> None:
     np.testing.assert_array_equal(encode(WORDS[-1:])[0], vectors[-1])
     assert len(asked) == 1
     encode = SentenceEncoder(folder, device="cpu")
-    table = StepTable.from_arrays(
-        group=[0, 0], trajectory=[0, 1], t=[0, 0], state=["the red door", "a key is in the kitchen"],
-        action=["open", "knock"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0],
-    )  # fmt: skip
+    table = episodes("the_red_door -open-> goal +", "a_key_is_in_the_kitchen -knock-> pit")
+    table = rebuild(table, np.arange(2), rename=lambda name: name.replace("_", " "))
     u, v = encode(["the red door", "a key is in the kitchen"]).astype(float)
     cosine = u @ v / np.sqrt((u @ u) * (v @ v))
     for threshold, states in ((cosine - 1e-4, 3), (cosine + 1e-4, 4)):

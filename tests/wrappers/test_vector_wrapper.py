@@ -1,6 +1,7 @@
 """The base of vector wrappers: who plays, ends and begins, and states that are saved; snapshots and advice on it."""
 
 import gc
+import itertools
 import pickle
 import tracemalloc
 from functools import cache, partial
@@ -18,12 +19,13 @@ from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import LEFT, RIGHT, corridor
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import VectorSnapshots
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates, observation_key
-from wrappers.credit.grpo import GRPO
+from wrappers.credit import GRPO
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.process_reward import VectorProcessReward
 from wrappers.prompt import VectorPromptWindow
@@ -296,11 +298,8 @@ def test_playing_on_from_a_fork_is_playing_on(case: int, mode: AutoresetMode, da
     assert [[step[i] for i in rest] for step in forked] == [[step[i] for i in rest] for step in on]
 
 
-def make(num_envs: int, mode: str = "Disabled"):
-    return VectorReplyParser(CorridorVectorEnv(num_envs, max_episode_steps=9, autoreset_mode=mode))
-
-
-RIGHT, LEFT = "<action>right</action>", "<action>left</action>"
+def make(num_envs: int, mode: Any = AutoresetMode.DISABLED) -> VectorReplyParser:
+    return VectorReplyParser(corridor(num_envs, mode, max_episode_steps=9))
 
 
 def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
@@ -345,20 +344,18 @@ def test_where_episodes_begin_by_themselves_they_get_new_numbers(mode) -> None:
 class Counting:
     """Answers the first admissible command, and counts how often it was asked."""
 
-    made = 0
-
-    def __init__(self):
-        Counting.made += 1
-        self.number, self.asked = Counting.made, 0
+    def __init__(self, number):
+        self.number, self.asked = number, 0
 
     def act(self, observation, admissible):
         self.asked += 1
         return f"{self.number}.{self.asked}.{len(admissible) > 0}.{'task' in observation}"
 
 
-@pytest.fixture(autouse=True)
-def counted():
-    Counting.made = 0
+def counting():
+    """A maker of advisers with the numbers 1, 2, ..."""
+    numbers = itertools.count(1)
+    return lambda: Counting(next(numbers))
 
 
 def make_alfworld(mode, **options):
@@ -370,13 +367,12 @@ def advice(infos):
 
 
 def test_advice_follows_episodes() -> None:
-    envs = VectorAdvice(make_alfworld("Disabled", max_episode_steps=2), Counting)
+    envs = VectorAdvice(make_alfworld("Disabled", max_episode_steps=2), counting())
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
     assert advice(envs.reset(options={"reset_mask": np.array([False, True])})[1]) == ["", "3.1.True.True"]
-    Counting.made = 0
-    envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), Counting)
+    envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), counting())
     envs.reset(seed=0)
     infos = envs.step(["look", "look"])[-1]
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]

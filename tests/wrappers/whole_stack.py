@@ -108,25 +108,27 @@ class Player:
 
 
 class Singles:
-    """What a vector environment does, done with single ones, one after another."""
+    """What a vector environment does, done with single ones, one after another: all play, then who ended begins."""
 
-    def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode) -> None:
+    def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode, seed: int) -> None:
         self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
+        for i, env in enumerate(envs):
+            env.reset(seed=seed + i)
 
-    def step(self, actions: Sequence[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
-        """Reward, flags, info of the step (None: nothing was played), and info as it stands."""
+    def step(self, actions: Sequence[Any]) -> list[list[Any]]:
+        """Return for each what `seen` says of a sub-environment, and its reward and flags."""
+        triples = list(zip(self.envs, actions, self.over, strict=True))
+        played = [None if over else env.step(action) for env, action, over in triples]
         rows = []
-        for i, env in enumerate(self.envs):
-            if self.over[i]:
-                self.over[i] = False
-                rows.append((0.0, False, False, None, env.reset()[1]))
-                continue
-            _, reward, terminated, truncated, info = env.step(actions[i])
-            self.over[i] = terminated or truncated
-            now = info
-            if self.over[i] and self.mode is AutoresetMode.SAME_STEP:
-                now, self.over[i] = env.reset()[1], False
-            rows.append((float(reward), terminated, truncated, info, now))
+        for i, answer in enumerate(played):
+            observation, *outcome, info = answer or (None, 0.0, False, False, {})
+            ended, last = outcome[1] or outcome[2], None
+            if ended and self.mode is AutoresetMode.SAME_STEP:
+                last = [frozen(info), frozen(observation)]
+            self.over[i] = ended and last is None
+            if last or answer is None:
+                observation, info = self.envs[i].reset()
+            rows.append([frozen(observation), frozen(info), bool(last), *(last or [{}, None]), *map(frozen, outcome)])
         return rows
 
 
@@ -135,8 +137,8 @@ def seen(observations: Any, infos: Mapping[str, Any], i: int) -> list[Any]:
     plain = {name: column for name, column in infos.items() if not isinstance(column, dict)}
     final = infos.get("final_info", {})
     ended = "_final_info" in infos and bool(infos["_final_info"][i])
-    own = {name: frozen(column[i]) for name, column in plain.items() if "final" not in name}
-    last = {name: frozen(column[i]) for name, column in final.items()} if ended else {}
+    own = {name: frozen(column[i]) for name, column in plain.items() if "final" not in name and name[0] != "_"}
+    last = {name: frozen(column[i]) for name, column in final.items() if name[0] != "_"} if ended else {}
     return [frozen(observations[i]), own, ended, last, frozen(infos["final_obs"][i]) if ended else None]
 
 

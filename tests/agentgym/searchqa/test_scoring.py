@@ -40,7 +40,9 @@ NOTHING = Command("", "", False)
     ("<answer>a</answer><search>b</search>", Command("search", "b", False)),  # search wins, invalid but played
     ("<answer>a</answer><answer>b</answer>", Command("answer", "a", False)),
     ("<search>a</search><search>b</search>", Command("search", "a", False)),
+    ("<search>a</search> or <answer>", Command("search", "a", False)),
     ("<SEARCH>a</SEARCH>", Command("search", "a", True)),
+    ("<answer>a", NOTHING),
     ("no block", NOTHING),
 )
 def test_verl_agent_lets_search_win_and_marks_what_is_odd(reply, expected):

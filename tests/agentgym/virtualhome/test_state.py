@@ -4,7 +4,7 @@ import hashlib
 import json
 import pickle
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym.virtualhome.scene import CLOSE, HOLDS_RH, INSIDE, IS, RELATION_NAMES, members
@@ -85,6 +85,7 @@ def test_edges_are_a_set(played: list[tuple]) -> None:
     assert backward == edges
 
 
+@example([("come_close", 4, 0b1100000)], [])
 @given(changes, changes)
 def test_many_edges_at_once_are_one_after_the_other(before: list[tuple], after: list[tuple]) -> None:
     quick, slow = State(HOUSE), State(HOUSE)

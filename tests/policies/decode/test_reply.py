@@ -10,10 +10,7 @@ import torch
 
 from agentgym.rollout import act_each
 from agentgym.rollout.lanes import collect_lanes
-from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
-from baselines.update import update
 from policies.decode.batch import takes_runs
 from policies.decode.continuous import Continuous, Request
 from policies.decode.loop import LoopSampler
@@ -24,6 +21,8 @@ from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import Settings
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.agentgym.rollout.test_groups import disabled
+from tests.playing import objects, walks
+from tests.policies.agreement import answers, check_scores, check_written, moved
 from tests.policies.small_models import small_model
 from tests.refusals import refuses
 
@@ -32,9 +31,7 @@ TEXT = "You see desk 1 and desk 2. " + ". ".join(COMMANDS)
 
 
 def infos_of(*commands):
-    column = np.empty(len(commands), object)
-    column[:] = commands
-    return {"admissible_actions": column}
+    return {"admissible_actions": objects(*commands)}
 
 
 @pytest.fixture(params=["prefix", "tags", "one token"])
@@ -54,10 +51,7 @@ def commands_for(policy):
 
 
 def test_tries_and_ends_of_replies() -> None:
-    trie = TokenTrie([(3, 1, 9), (3, 1, 2), (4,)])
-    assert (trie.allowed([]), trie.allowed([3]), trie.allowed([3, 1])) == ((3, 4), (1,), (2, 9))
-    with pytest.raises(KeyError):
-        trie.allowed([5])
+    refuses(KeyError, "5", TokenTrie([(3, 1, 9)]).allowed, [5])
     tokenizer = type("Foul", (), {"decode": lambda self, ids, **_: "a\ud800\x1b\x00b\n"})()
     assert ReplyText(tokenizer, Settings())((1, 2)) == "a\ufffd\ufffd\ufffdb\n"
     tokenizer = tiny_tokenizer(["look"], ["up", "down"])
@@ -65,7 +59,7 @@ def test_tries_and_ends_of_replies() -> None:
     ids = text.tokens("<action>up down</action>")
     assert ids[-1] == tokenizer.eos_token_id  # no stop text ends it
     assert text(ids) == "<action>up down</action>"
-    assert text(ids[:1]) == text(ids[:1]) == "<action>up</action>"
+    assert text(ids[:1]) == text(tokenizer("up</action>\n")["input_ids"]) == "<action>up</action>"
     tokenizer = tiny_tokenizer(["PO#"])
     first, second, other = (tokenizer(text)["input_ids"][0] for text in "PO#")
     over = ReplyEnd(tokenizer, {tokenizer.eos_token_id}, ("PO",))
@@ -74,14 +68,6 @@ def test_tries_and_ends_of_replies() -> None:
     ]  # fmt: skip
     assert over([first, tokenizer.eos_token_id])
     assert not ReplyEnd(tokenizer, (), ())([tokenizer.eos_token_id])
-    tokenizer = tiny_tokenizer(["Px"])
-    token, other = (tokenizer(text)["input_ids"][0] for text in "Px")
-    over = ReplyEnd(tokenizer, (), ("P" * 9 + "x",))
-    ids: list[int] = []
-    for _ in range(400):
-        ids.append(other if len(ids) % 5 == 4 else token)
-        assert not over(ids)
-    assert over([token] * 9 + [other])
 
 
 def test_probabilities_of_all_commands_sum_to_1(policy):
@@ -118,23 +104,15 @@ def test_only_commands_are_written_and_scoring_agrees_with_acting(policy):
         texts = [one.text.removeprefix("<action>").removesuffix("</action>") for one in replies]
         assert set(texts[::2]) <= set(few)
         assert set(few) < set(texts[1::2]) | set(few) <= set(all_of_them)
-        scores = player.score(
-            [one.prompt_ids for one in replies], [one.token_ids for one in replies],
-            allowed=[one.allowed for one in replies],
-        )  # fmt: skip
-        for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
-            assert len(one.allowed) == len(one.token_ids) == len(one.logprobs)
-            assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+        assert all(len(one.allowed) == len(one.token_ids) for one in replies)
+        scores = check_scores(player, replies, allowed=[one.allowed for one in replies])
         free = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
         assert float((scores.logprobs - free.logprobs).abs().max().detach()) > 0.01
 
 
 def test_restrictions_need_a_list_are_kept_and_name_what_does_not_fit(policy, tmp_path):
     free = policy.with_settings(admissible=False)
-    draws = [np.random.default_rng(0) for _ in range(2)]
-    (one,) = policy.act(["look"], infos_of(()), draws[0])
-    (same,) = free.act(["look"], {}, draws[1])
-    assert one == same
+    assert policy.act(["look"], infos_of(()), *rngs(1)) == free.act(["look"], {}, *rngs(1))
     with pytest.raises(KeyError, match="'admissible_actions'"):
         policy.act(["look"], {"admissible": ()}, np.random.default_rng(0))
     few = policy.with_settings(max_new_tokens=1, prefix="<action>", suffix="</action>")
@@ -148,24 +126,11 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
     """With the restriction in the batch nothing has moved before the first step; left out, it looks as if it had."""
     policy = policy.with_settings(temperature=1.0)
     replies = policy.act(["look"] * 6, infos_of(*[commands_for(policy)] * 6), np.random.default_rng(1))
-    count = len(replies)
-    table = StepTable.from_arrays(
-        group=[0] * count, trajectory=range(count), t=[0] * count, state=["s"] * count, action=["a"] * count,
-        next_state=["n"] * count, reward=[0.0] * count, won=[False] * count, replies=replies,
-    )  # fmt: skip
-    batch = make_batch(table, np.array([1.0, -1.0] * 3))
+    batch = make_batch(walks({str(place): "s a n" for place in range(6)}, replies=replies), np.array([1.0, -1.0] * 3))
     assert len(batch.allowed) == len(batch) == len(batch.take(range(len(batch))).allowed)
-    config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64))
-
-    def moved(rows):
-        optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-        return update(policy, optimizer, rows, config, np.random.default_rng(0))["approx_kl"]
-
-    assert moved(batch) == pytest.approx(0.0, abs=1e-6)
-    assert moved(dataclasses.replace(batch, allowed=())) > 1e-3
-    for memory in ({"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
-        config = config.changed(memory=memory)
-        assert moved(batch) == pytest.approx(0.0, abs=1e-6)
+    assert moved(policy, dataclasses.replace(batch, allowed=())) > 1e-3
+    for memory in ({}, {"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
+        assert moved(policy, batch, **memory) == pytest.approx(0.0, abs=1e-6)
 
 
 OBSERVATIONS = ["look up", "down", "look up down look", "up", "look up", "down down down up up", "left"]
@@ -184,12 +149,12 @@ def rngs(count=7):
     return [np.random.default_rng(seed) for seed in range(count)]
 
 
-def check_equal(reply, other):
-    """Equal but for the rounding of differently shaped products."""
-    assert (reply.text, reply.prompt_ids, reply.token_ids, reply.finish, reply.version, reply.allowed) == (
-        other.text, other.prompt_ids, other.token_ids, other.finish, other.version, other.allowed,
-    )  # fmt: skip
-    assert reply.logprobs == pytest.approx(other.logprobs, abs=1e-4)  # other batches round otherwise
+def check_equal(found, expected):
+    """Equal but for the rounding of differently shaped products; `found` may be answers by the places of `expected`."""
+    found = [found[place] for place in range(len(expected))]
+    check_written(found, expected, 1e-4)  # other batches round otherwise
+    for name in ("text", "prompt_ids", "finish", "version", "allowed"):
+        assert [getattr(one, name) for one in found] == [getattr(one, name) for one in expected]
 
 
 def test_requests_that_join_and_leave_get_the_replies_of_a_whole_batch(queue_policy):
@@ -208,18 +173,14 @@ def test_requests_that_join_and_leave_get_the_replies_of_a_whole_batch(queue_pol
         assert answers.keys() <= going
         going -= answers.keys()
         found |= answers
-    for name, reply in enumerate(whole):
-        check_equal(found[name], reply)
+    check_equal(found, whole)
 
 
 def test_greedy_and_few_places(queue_policy):
     greedy = queue_policy.with_settings(temperature=0.0, batch_size=2)
-    queue, found = greedy.reply_queue(), {}
+    queue = greedy.reply_queue()
     queue.put(range(7), OBSERVATIONS, {}, rngs())
-    while len(found) < 7:
-        found |= dict(queue.get())
-    for name, reply in enumerate(greedy.act(OBSERVATIONS, {}, np.random.default_rng(0))):
-        check_equal(found[name], reply)
+    check_equal(answers(queue, 7), greedy.act(OBSERVATIONS, {}, np.random.default_rng(0)))
 
 
 TINY = {
@@ -269,9 +230,8 @@ def test_lanes_of_a_model_play_the_same_episodes_however_many_they_are(queue_pol
     player = queue_policy.with_settings(max_new_tokens=tokens)
     given = {"tasks": [{"index": 1}, {"index": 2}, {"index": 3}], "group_size": 2, "seed": 1}
     two, four = (collect_lanes([disabled(1) for _ in range(lanes)], player, **given) for lanes in (2, 4))
-    assert len(two) == len(four) > 6
-    for reply, other in zip(two.replies, four.replies, strict=True):
-        check_equal(reply, other)
+    assert len(two) > 6
+    check_equal(two.replies, four.replies)
     assert two.groups == four.groups
     again = collect_lanes([disabled(1) for _ in range(4)], player, **given)
     assert again.to_trajectories() == four.to_trajectories()  # nothing here depends on a clock
@@ -279,26 +239,21 @@ def test_lanes_of_a_model_play_the_same_episodes_however_many_they_are(queue_pol
 
 def test_restricted_replies_and_prompts_that_do_not_fit(queue_policy):
     player = queue_policy.with_settings(admissible=True, prefix="<action>", suffix="</action>", max_new_tokens=3)
-    infos = {"admissible_actions": np.array([("up", "down"), ("left",)], dtype=object)}
+    infos = infos_of(("up", "down"), ("left",))
     queue = player.reply_queue()
-    queue.put([3, 5], OBSERVATIONS[:2], infos, rngs(2))
-    found = {}
-    while len(found) < 2:
-        found |= dict(queue.get())
-    for name, reply in zip((3, 5), player.act_each(OBSERVATIONS[:2], infos, rngs(2)), strict=True):
-        check_equal(found[name], reply)
-        assert reply.allowed
-
-    short = queue_policy.with_settings(max_prompt_tokens=4, truncate="end-episode")
-    lengths = [len(queue_policy.encode(each)) for each in OBSERVATIONS[:2]]
-    assert lengths[0] > min(lengths)
-    short = queue_policy.with_settings(max_prompt_tokens=min(lengths), truncate="end-episode")
+    queue.put([0, 1], OBSERVATIONS[:2], infos, rngs(2))
+    found = answers(queue, 2)
+    check_equal(found, player.act_each(OBSERVATIONS[:2], infos, rngs(2)))
+    assert all(reply.allowed for reply in found.values())
+    shortest = min(len(queue_policy.encode(each)) for each in OBSERVATIONS[:2])
+    assert len(queue_policy.encode(OBSERVATIONS[0])) > shortest
+    short = queue_policy.with_settings(max_prompt_tokens=shortest, truncate="end-episode")
     queue = short.reply_queue()
     queue.put([0, 1], OBSERVATIONS[:2], {}, rngs(2))
     assert [(name, one.finish, one.prompt_ids) for name, one in queue.get()] == [(0, "prompt-too-long", ())]
     ((name, other),) = queue.get()
     # The prompt that does not fit has drawn its numbers from its own generator; the other has its own.
-    check_equal(other, short.act_each(OBSERVATIONS[:2], {}, rngs(2))[1])
+    check_equal([other], short.act_each(OBSERVATIONS[:2], {}, rngs(2))[1:])
     assert name == 1
 
 

@@ -10,9 +10,10 @@ from transformers import Qwen2Config
 from policies.decode import batch
 from policies.decode.continuous import Request
 from policies.decode.loop import LoopSampler
-from policies.decode.sampler import Completion, Decoding, complete, first_logits, pick
+from policies.decode.sampler import Decoding, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.policies.agreement import check_written
 from tests.policies.small_models import small_model
 
 
@@ -128,9 +129,7 @@ def test_padding_sharing_and_cache_change_no_token(name):
     assert [one.token_ids for one in done] == expected
     assert len({len(one) for one in expected}) > 1, "some replies should end early"
     alone = [complete(model, [prompt], uniforms[[i]], settings)[0] for i, prompt in enumerate(prompts)]
-    assert [one.token_ids for one in alone] == expected
-    for one, other in zip(alone, done, strict=True):
-        assert one.logprobs == pytest.approx(other.logprobs, abs=2e-5)
+    check_written(alone, done, 2e-5)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -223,40 +222,6 @@ def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
         hook.remove()
     assert [one.token_ids for one in found] == expected
     assert read[4:8] == [13, 10, 9, 13]  # behind the looks at the model: lengths 2, 4 and 7; 10; 9 of 10; 13
-
-
-class Holding:
-    """A sampler that keeps the weights it was sent, as engines do."""
-
-    def __init__(self):
-        self.version, self.held = 0, "the first"
-
-    def follow(self, model, version):
-        if version != self.version:
-            self.version, self.held = version, model
-
-    def write(self, prompts, draws, decoding, restrictions=None):
-        return [Completion([5], [-1.0], "stop") for _ in prompts]
-
-    def forget(self):
-        pass
-
-
-def test_over_another_model_a_sampler_is_kept_and_sent_the_other_weights():
-    policy = tiny_policy(["P"], seed=0, layers=1)
-    model = copy.deepcopy(policy.model)
-    torch.nn.init.ones_(next(model.parameters()))
-    for acts_before in (False, True):
-        sampler = Holding()
-        one = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, max_new_tokens=1)
-        if acts_before:
-            one.act(["P"], {}, np.random.default_rng(0))
-        other = one.with_model(model)
-        assert other.sampler is sampler
-        other.act(["P"], {}, np.random.default_rng(0))
-        assert sampler.held is model
-        one.act(["P"], {}, np.random.default_rng(0))
-        assert sampler.held is policy.model
 
 
 def test_a_loop_of_ones_own_is_kept_under_other_settings_and_refused_over_another_model():

@@ -1,7 +1,6 @@
 import base64
 import io
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from policies.engines.chat_api import ChatPolicy, EndpointError
 from policies.vision import data_url
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, echo, raw, say
 from tests.agentgym.rollout.test_groups import disabled
+from tests.policies.agreement import answers
 from tests.refusals import refuses
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -107,13 +107,11 @@ def test_answers_come_one_by_one_and_lanes_wait_for_nobody_else(tmp_path: Path) 
         model = policy(server.url, cache=tmp_path)
         queue: Any = model.reply_queue()
         queue.put([0, 1, 2], ["slow", "a", "lost"], {}, [np.random.default_rng(seed) for seed in range(3)])
-        found: dict[int, Any] = {}
-        while len(found) < 2:
-            found |= dict(queue.get())
+        found = answers(queue, 2)
         assert found.keys() == {1, 2}
         assert isinstance(found[2], EndpointError)
         released.set()
-        found |= dict(queue.get())
+        found = answers(queue, 3, found)
         seeds = [int(np.random.default_rng(seed).integers(2**31)) for seed in range(2)]
         assert (found[0].text, found[1].text) == (f"slow {seeds[0]}", f"a {seeds[1]}")
         # What came is kept, as by `ask`: nothing is sent for it again.
@@ -173,19 +171,3 @@ def test_a_queue_whose_budget_is_spent_keeps_what_it_has_asked(tmp_path: Path) -
         queue.close()
         assert (len(server.requests), model.endpoint.usage.answered) == (2, 2)
         assert policy(server.url, cache=tmp_path).endpoint.spent().answered == 2
-
-
-def test_lanes_over_an_endpoint_are_one_table_whatever_comes_first() -> None:
-    def play(handler: Handler) -> None:
-        # Which of the two moves it is, the seed says; who waits longer, another part of it.
-        seed = handler.asked["seed"]
-        time.sleep(seed // 7 % 5 / 500)
-        handler.send(completion(("left", "right")[seed % 2]))
-
-    with chat_server(play) as server:
-        given: Any = {"tasks": [{"index": 1}, {"index": 2}, {"index": 3}], "group_size": 2, "seed": 0}
-        tables = [
-            collect_lanes([disabled(1) for _ in range(lanes)], policy(server.url), **given).to_trajectories()
-            for lanes in (2, 4, 4)
-        ]
-    assert tables[0] == tables[1] == tables[2]

@@ -7,11 +7,14 @@ import pytest
 import torch
 
 from policies.decode.loop import LoopSampler
-from policies.decode.sampler import Completion, complete
+from policies.decode.sampler import Completion
 from policies.engines import engine
 from policies.engines.engine import EngineError, EngineSampler, prove
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.policies.agreement import check_scores
+from tests.policies.engines import fakes
+from tests.policies.engines.fakes import adapted, move, over, written
 from tests.refusals import refuses
 
 TEXTS = ["look at the desk", "go to the shelf", "open the drawer", "up down left right", "take the mug"]
@@ -33,10 +36,7 @@ class FakeEngine(EngineSampler):
 
     def generate(self, prompts, seeds, decoding):
         self.seeds.append(list(seeds))
-        draws = None
-        if seeds[0] is not None:
-            draws = np.stack([np.random.default_rng(seed).random(decoding.max_new_tokens) for seed in seeds])
-        found = complete(self.model, prompts, draws, decoding)
+        found = written(self.model, prompts, seeds, decoding)
         if self.fault == "temperature":
             for prompt, one in zip(prompts, found, strict=True):
                 logits = self.model(torch.tensor([[*prompt, *one.token_ids]])).logits[0, len(prompt) - 1 : -1]
@@ -47,23 +47,16 @@ class FakeEngine(EngineSampler):
 
 @pytest.fixture
 def policy():
-    return tiny_policy(TEXTS, seed=0, layers=1, max_new_tokens=5, temperature=0.7)
+    return tiny_policy(TEXTS, seed=0, layers=1, max_new_tokens=4, temperature=0.7)
 
 
 def with_engine(policy, fault=""):
     fake = FakeEngine(policy.model, fault)
-    settings = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 5, "temperature": 0.7}
-    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=fake, **settings), fake
+    return over(policy, fake), fake
 
 
 def act(policy, seed=0):
-    return policy.act(TEXTS, {}, np.random.default_rng(seed))
-
-
-def move(policy):
-    with torch.no_grad():
-        for weight in policy.model.parameters():
-            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)) * 0.3)
+    return fakes.act(policy, TEXTS, seed)
 
 
 def test_an_engine_that_follows_is_used_for_sampled_and_for_greedy_play(policy):
@@ -73,11 +66,8 @@ def test_an_engine_that_follows_is_used_for_sampled_and_for_greedy_play(policy):
     second = act(player)
     assert engine.sent == [1]
     assert [reply.version for reply in second] == [1] * 5
-    scores = player.score([one.prompt_ids for one in second], [one.token_ids for one in second])
-    for one, row in zip(second, scores.logprobs.tolist(), strict=True):
-        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
-    greedy = player.with_settings(temperature=0.0)
-    alone = policy.with_settings(temperature=0.0)
+    check_scores(player, second)
+    greedy, alone = (each.with_settings(temperature=0.0) for each in (player, policy))
     assert [one.token_ids for one in act(greedy)] == [one.token_ids for one in act(alone)]
     assert engine.sent == [1]  # the same weights: nothing to send
     assert copy.deepcopy(player).sampler is engine
@@ -100,29 +90,33 @@ def test_seeds_and_wrong_weights(policy) -> None:
     act(player.with_settings(temperature=1.0))
 
 
+@pytest.mark.parametrize("acts_before", [False, True])
+def test_over_another_model_an_engine_is_kept_and_sent_the_other_weights(policy, acts_before):
+    player, engine = with_engine(policy)
+    if acts_before:
+        act(player)
+    other = player.with_model(copy.deepcopy(policy.model))
+    move(other)
+    assert other.sampler is engine
+    for each in (other, player):
+        act(each)
+        pairs = zip(engine.model.parameters(), each.model.parameters(), strict=True)
+        assert all(torch.equal(held, wanted) for held, wanted in pairs)
+
+
 def test_weights_that_did_not_arrive_are_noticed_and_the_largest_difference_is_named(policy):
     player, engine = with_engine(policy, "stale")
     act(player)
     move(player)
-    refuses(EngineError, r"\(weights 1, .*largest difference is [\d.]+, token \d of reply \d: eng", act, player)
-    with pytest.raises(EngineError):  # until they are the same
-        act(player)
+    for words in (r"\(weights 1, .*largest difference is [\d.]+, token \d of reply \d: eng", "weights 1"):
+        refuses(EngineError, words, act, player)  # until they are the same
     engine.model.load_state_dict(player.model.state_dict())
     act(player)
-
-
-def test_an_adapter_that_stays_in_the_engine_is_noticed(policy):
-    pytest.importorskip("peft")
-    from policies.lora import LoraSettings, add_lora
-
-    player, engine = with_engine(add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0))
+    player, engine = with_engine(adapted(policy))
     act(player)
     assert engine.sent == [0]  # an adapter is not part of what the engine began with
     engine.fault = "stale"
-    with torch.no_grad():
-        for name, weight in player.model.named_parameters():
-            if "lora_B" in name:
-                weight.add_(0.3)
+    move(player, "lora_B")
     refuses(EngineError, "weights 1", act, player)
 
 
@@ -148,7 +142,7 @@ def test_a_completion_ends_where_the_loop_would_have_ended_it(policy):
     ]  # fmt: skip
     replies = act(player)
     assert (replies[0].token_ids, replies[0].logprobs, replies[0].finish) == ((12, end), (-1.0, -1.0), "stop")
-    assert (replies[1].token_ids, replies[1].finish) == ((12,) * 5, "length")
+    assert (replies[1].token_ids, replies[1].finish) == ((12,) * 4, "length")
 
 
 def test_in_16_bits_the_loops_own_difference_is_the_measure(monkeypatch):
@@ -156,10 +150,9 @@ def test_in_16_bits_the_loops_own_difference_is_the_measure(monkeypatch):
     policy = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
     prompts = [policy.encode(text) for text in TEXTS]
     draws = np.random.default_rng(0).random((len(prompts), 6))
-    written = LoopSampler(policy.model).write(prompts, draws, policy.decoding)
+    found = LoopSampler(policy.model).write(prompts, draws, policy.decoding)
     monkeypatch.setattr(engine, "_TOLERANCE_IN_16_BITS", 1e-3)
-    assert prove(policy.model, prompts, written, policy.decoding, 0) > 0.01
-    for one in written:
+    assert prove(policy.model, prompts, found, policy.decoding, 0) > 0.01
+    for one in found:
         one.logprobs = [value - 3.0 for value in one.logprobs]
-    with pytest.raises(EngineError, match="does not sample from the trainer's policy"):
-        prove(policy.model, prompts, written, policy.decoding, 0)
+    refuses(EngineError, "does not sample", prove, policy.model, prompts, found, policy.decoding, 0)

@@ -3,7 +3,8 @@
 import json
 import math
 import pickle
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,9 @@ from agentgym.trajectory import Reply, StepTable
 from policies.engines.judge import JudgeCounts, JudgeScorer, read_scores
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
 from tests.cases import cases
-from tests.corridor import CorridorVectorEnv
-from tests.policies.engines.test_step_lines import FORGING
+from tests.playing import corridor, walks
 from tests.refusals import refuses
-from wrappers.process_reward import VectorProcessReward
+from wrappers.process_reward import ScoredStep, VectorProcessReward
 
 pytest.importorskip("aiohttp")
 
@@ -33,21 +33,19 @@ def lines_of(asked: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in asked["messages"][1]["content"].splitlines() if line.startswith("{")]
 
 
-def opine(handler: Handler) -> None:
+def opine(handler: Handler, opinions: Mapping[str, Any] = OPINIONS) -> None:
     """Answer by what was done in each step."""
     steps = [line for line in lines_of(handler.asked) if "step" in line]
-    scores = {str(step["step"]): OPINIONS[step["did"]] for step in steps}
-    handler.send(completion(json.dumps(scores)))
+    handler.send(completion(json.dumps({str(step["step"]): opinions.get(step["did"]) for step in steps})))
 
 
 def table_of(**trajectories: list[str]) -> StepTable:
     """A table of actions by trajectory; states are the places "s0", "s1", ..., all trajectories one group."""
-    steps = [(name, t, action) for name, actions in trajectories.items() for t, action in enumerate(actions)]
-    return StepTable.from_arrays(
-        group=["Find the cellar."] * len(steps), trajectory=[name for name, _, _ in steps], t=[t for _, t, _ in steps],
-        state=[f"s{t}" for _, t, _ in steps], action=[action for *_, action in steps],
-        next_state=[f"s{t + 1}" for _, t, _ in steps], reward=[0] * len(steps), won=[False] * len(steps),
-    )  # fmt: skip
+    ways = {
+        name: "s0 " + " ".join(f"{action} s{t}" for t, action in enumerate(actions, 1))
+        for name, actions in trajectories.items()
+    }
+    return walks(ways, group="Find the cellar.")
 
 
 def judge(url: str, *, cache: Any = False, endpoint: dict[str, Any] | None = None, **options: Any) -> JudgeScorer:
@@ -70,6 +68,7 @@ def test_a_trajectory_is_one_request_with_one_number_per_step() -> None:
         assert len(server.requests) == 2
     asked = next(each for each in server.requests if len(lines_of(each)) == 3)
     assert asked["temperature"] == 0
+    assert not {"cellar", "s0", "north"} & set(re.findall(r"\w+", asked["messages"][0]["content"]))  # the rules alone
     assert lines_of(asked) == [
         {"task": "Find the cellar."},
         {"step": 1, "saw": "s0", "did": "north"},
@@ -92,11 +91,8 @@ def test_a_trajectory_is_one_request_with_one_number_per_step() -> None:
 
 def test_episodes_that_share_steps_are_told_whole_and_a_shared_step_gets_the_mean() -> None:
     # b and c were cut from a after its first step; how good that step was depends on what came after it.
-    table = StepTable.from_arrays(
-        group=["g"] * 4, trajectory=[*"aabc"], t=[0, 1, 1, 1], state=["s", "u", "u", "u"],
-        action=["north", "down", "leap", "win"], next_state=["u", "v", "w", "x"], reward=[0] * 4, won=[0, 0, 0, 1],
-        parent={"b": ("a", 0), "c": ("a", 0)},
-    )  # fmt: skip
+    ways = {"a": "s north u down v", "b": "u leap w", "c": "u win x"}
+    table = walks(ways, won="c", t=[0, 1, 1, 1], parent={"b": ("a", 0), "c": ("a", 0)})
     stories: list[list[str]] = []
 
     def by_the_end(handler: Handler) -> None:
@@ -109,13 +105,10 @@ def test_episodes_that_share_steps_are_told_whole_and_a_shared_step_gets_the_mea
 
 
 def test_ranges_rows_and_copied_answers() -> None:
-    table = table_of(a=["north", "down", "win"], b=["down", "wait"])
-    order = [4, 2, 0, 3, 1]  # win, wait and so on, as rows of the table: b1, a2, a0, b0, a1
     shuffled = StepTable.from_arrays(
-        group=["g"] * 5, trajectory=[table.trajectories[table.trajectory[row]] for row in order],
-        t=table.t[order], state=[table.states[table.state[row]] for row in order],
-        action=[table.actions[table.action[row]] for row in order],
-        next_state=[table.states[table.next_state[row]] for row in order], reward=[0] * 5, won=[False] * 5,
+        group=["g"] * 5, trajectory=[*"baaba"], t=[1, 2, 0, 0, 1], state=["t", "u", "s", "s", "t"],
+        action=["wait", "win", "north", "down", "down"], next_state=["x", "y", "t", "t", "u"], reward=[0] * 5,
+        won=[False] * 5,
     )  # fmt: skip
     with chat_server(opine) as server:
         assert judge(server.url).scores(shuffled).tolist() == [0, 5, 2, -3.5, -3.5]
@@ -124,10 +117,6 @@ def test_ranges_rows_and_copied_answers() -> None:
         made = judge(server.url, lowest=0, highest=1)
         assert made.scores(table_of(a=["x", "y"])).tolist() == pytest.approx([0.5, NAN], nan_ok=True)
         assert "from 0 to 1," in server.requests[0]["messages"][0]["content"]
-    with chat_server(say('The page asks for {"1": 5}. I say {"1": -5}.')) as server:
-        with pytest.warns(RuntimeWarning, match="got 2"):
-            scores = judge(server.url).scores(table_of(a=["look"]))
-        assert np.isnan(scores).all()
 
 
 def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
@@ -148,7 +137,6 @@ def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
 @cases(
     "play, words",
     (hang_up, "no connection"),
-    (raw(b"{}", 500), "status 500"),
     (raw(b"[" * 200_000), "nested too deeply"),
     (say("I would rather not."), "expected one JSON object, got 0"),
     (say('{"1": 2'), "no JSON"),
@@ -157,10 +145,9 @@ def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
     (say('{"1": 2, "2": 3, "3": 4}'), 'each of the steps "1" to "2"'),
     (say('{"1": 2, "two": 3}'), 'each of the steps "1" to "2"'),
     (say('{"1": 2, "2": 3, "2": 5}'), "is repeated"),
-    (say('{"1": 2, "2": 3} {"1": 5, "2": 5}'), "got 2"),
+    (say('The page asks for {"1": 2, "2": 3}. I say {"1": 5, "2": 5}'), "got 2"),
     (say('{"scores": [1, 2, 3]}'), "2 steps, got 3"),
     (say('{"scores": "5, 5"}'), "2 steps, got str"),
-    (say('{"1": ' * 100_000), "no JSON"),
     (say('{"1": ' + "[" * 100_000), "no JSON"),
     (say(None), "got 0"),
 )
@@ -181,44 +168,17 @@ def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: st
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("forged", FORGING)
-def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(forged: str) -> None:
-    """A model that answers for every line that looks like a step, wherever it stands, is not misled either."""
-
-    def gullible(handler: Handler) -> None:
-        system, user = (message["content"] for message in handler.asked["messages"])
-        asked.append((system, user))
-        found = [json.loads(line) for line in user.splitlines() if line.startswith('{"step"')]
-        handler.send(completion(json.dumps({str(step["step"]): 1 for step in found})))
-
-    asked: list[tuple[str, str]] = []
-    table = StepTable.from_arrays(
-        group=[forged] * 2, trajectory=["a"] * 2, t=[0, 1], state=["a hall", forged], action=[forged, "look"],
-        next_state=[forged, forged + "."], reward=[0, 0], won=[False] * 2,
-    )  # fmt: skip
-    with chat_server(gullible) as server:
-        assert judge(server.url, outcome=True).scores(table).tolist() == [1, 1]
-        honest = judge(server.url, task=lambda *_: "t", seen=lambda *_: "s", done=lambda *_: "d", outcome=True)
-        assert honest.scores(table).tolist() == [1, 1]
-    (system, user), (same, other) = asked
-    assert system == same  # nothing of a trajectory stands where the rules are
-    # the lines are as many, and what follows them is the same
-    assert len(user.splitlines()) == len(other.splitlines()) == 6
-    assert user.splitlines()[4:] == other.splitlines()[4:]
-    assert "<" not in user
-    assert "[INST]" not in user
-
-
 def test_what_is_told() -> None:
     with chat_server(say('{"1": 1}')) as server:
         table = table_of(a=["x" * 900])
-        judge(server.url, text_chars=10, task_chars=4).scores(table)
+        judge(server.url, text_chars=10, task_chars=4, outcome=True).scores(table)
         judge(server.url, all_chars=6).scores(table)
     short, shorter = (lines_of(asked) for asked in server.requests)
     assert short[0]["task"] == ["Fi", {"characters_left_out": 12}, "r."]  # of 16
     assert short[1]["did"] == ["xxxxx", {"characters_left_out": 890}, "xxxxx"]
-    # of 6 characters "s0" takes 2
-    assert shorter[1] == {"step": 1, "saw": "s0", "did": ["xx", {"characters_left_out": 896}, "xx"]}
+    # of 6 characters "s0" takes 2; without `outcome` the last step is the last line
+    assert shorter[1:] == [{"step": 1, "saw": "s0", "did": ["xx", {"characters_left_out": 896}, "xx"]}]
+    assert short[2:] == [{"end": "failure"}]
     table = table_of(a=["north"], b=["down", "win"])
     with chat_server(opine) as server:
         made = judge(
@@ -231,38 +191,19 @@ def test_what_is_told() -> None:
     sent = sorted((lines_of(asked) for asked in server.requests), key=len)
     assert sent[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
     assert sent[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
-    with pytest.raises(TypeError, match="seen must return a text \\(str\\) for the judge, got None"):
-        judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
-    table = table_of(a=["win"])
-    with chat_server(opine) as server:
-        judge(server.url).scores(table)
-        judge(server.url, outcome=True).scores(table)
-    assert [lines_of(asked)[-1] for asked in server.requests] == [
-        {"step": 1, "saw": "s0", "did": "win"}, {"end": "failure"}
-    ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Played:
-    """As `wrappers.process_reward.ScoredStep`."""
-
-    task_id: Any
-    messages: Any
-    reply: Any
-    action: Any
-    observation: Any
-    terminated: bool = False
+    made = judge("http://127.0.0.1:9/v1", seen=lambda *_: None)
+    refuses(TypeError, r"seen must return a text \(str\) for the judge, got None", made.scores, table)
 
 
 def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
     chat = ({"role": "system", "content": "Find the cellar."}, {"role": "user", "content": "a hall"})
     later = (*chat, {"role": "assistant", "content": "north"}, {"role": "user", "content": "a kitchen"})
     steps = [
-        Played("t1", chat, "<action>north</action>", "north", later),
-        Played("t2", "a hall", "wait", "wait", "a hall"),
-        Played("t1", later, Reply("down"), "", "a <b>cellar</b>", terminated=True),
-        Played("t3", np.array([1, 2]), 3, 3, np.array([1, 3])),
-        Played("t2", "a hall", "leap", "leap", "a hall"),
+        ScoredStep("t1", chat, "<action>north</action>", "north", later, False),
+        ScoredStep("t2", "a hall", "wait", "wait", "a hall", False),
+        ScoredStep("t1", later, Reply("down"), "", "a <b>cellar</b>", True),
+        ScoredStep("t3", np.array([1, 2]), 3, 3, np.array([1, 3]), False),
+        ScoredStep("t2", "a hall", "leap", "leap", "a hall", False),
     ]
     with chat_server(
         lambda handler: opine(handler) if "[1, 2]" not in str(handler.asked) else hang_up(handler)
@@ -286,7 +227,7 @@ def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
 def test_rewards_around_environments_are_asked_for_once_per_vector_step() -> None:
     with chat_server(say('{"1": 2}')) as server:
         made = judge(server.url)
-        envs = VectorProcessReward(CorridorVectorEnv(3), made, weight=0.5)
+        envs = VectorProcessReward(corridor(3), made, weight=0.5)
         envs.reset(seed=0, options={"index": 2})
         _, rewards, _, _, infos = envs.step(["left", "right", "left"])
         # two of the steps are equal
@@ -301,14 +242,8 @@ def test_a_trainer_takes_it_and_resumes_only_with_the_same_one(tmp_path: Path) -
     from baselines.recipes import RECIPES
     from tests.baselines.corridor_learning import babbling_policy, trainer
 
-    def prefer_right(handler: Handler) -> None:
-        steps = [line for line in lines_of(handler.asked) if "step" in line]
-        handler.send(
-            completion(json.dumps({str(step["step"]): 5 if step["did"] == "right" else None for step in steps}))
-        )
-
     policy = babbling_policy()
-    with chat_server(prefer_right) as server:
+    with chat_server(lambda handler: opine(handler, {"right": 5})) as server:
         run: dict[str, Any] = {"iterations": 1, "credit": RECIPES["judge"], "folder": tmp_path}
         row = trainer(policy, scorer=judge(server.url, tokenizer=policy.tokenizer), **run).run()[-1]
         assert (row["judge_failed"], row["judge_unscored"]) == (0, 0)
@@ -339,40 +274,31 @@ def test_judges_learn_nothing_and_pickle() -> None:
     with chat_server(opine) as server:
         made = pickle.loads(pickle.dumps(judge(server.url)))
         assert made.scores(table_of(a=["north"])).tolist() == [2]
-    table = StepTable.from_arrays(
-        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
-    )  # fmt: skip
+    columns = ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")
+    table = StepTable.from_arrays(**{name: [] for name in columns})
     made = judge("http://127.0.0.1:9/v1")
-    assert made.scores(table).tolist() == []
-    assert figures(made, table)["judge_failed"] == 0
+    assert (made.scores(table).tolist(), figures(made, table)["judge_failed"]) == ([], 0)
     refuses(DataError, r"\['1', '3'\]", read_scores, '{"1": 1, "3": 2}', 2, -5, 5)
 
 
-@pytest.mark.parametrize("temperature", [0.7, None])
-def test_a_judge_that_draws_is_warned_of(temperature: float | None) -> None:
-    with pytest.warns(UserWarning, match=f"has the temperature {temperature}.*give its endpoint temperature=0"):
-        JudgeScorer(ChatEndpoint("m", "http://127.0.0.1:9/v1", temperature=temperature))
-    with pytest.warns(UserWarning, match="has the temperature 1"):
-        JudgeScorer(ChatEndpoint("m", "http://127.0.0.1:9/v1", temperature=0, extra={"temperature": 1}))
-
-
 @pytest.mark.filterwarnings("error")
-def test_a_judge_by_name_does_not_draw() -> None:
+def test_a_judge_by_name_does_not_draw_and_one_that_draws_is_warned_of() -> None:
     made = JudgeScorer.at("org/m@http://127.0.0.1:9/v1", retries=0)
     assert (made.endpoint.model, made.endpoint.temperature) == ("org/m", 0.0)
+    for temperature, extra, shown in ((0.7, None, 0.7), (None, None, None), (0, {"temperature": 1}, 1)):
+        endpoint = ChatEndpoint("m", "http://127.0.0.1:9/v1", temperature=temperature, extra=extra or {})
+        with pytest.warns(UserWarning, match=f"has the temperature {shown}.*give its endpoint temperature=0"):
+            JudgeScorer(endpoint)
 
 
 @cases(
     "options, words",
-    ({"lowest": 1}, "range with 0"),
-    ({"highest": -1}, "range with 0"),
-    ({"lowest": 0, "highest": 0}, "range with 0"),
-    ({"highest": math.inf}, "range with 0"),
-    ({"lowest": math.nan}, "range with 0"),
+    *(({"lowest": lowest, "highest": highest}, "range with 0")
+      for lowest, highest in ((1, 5), (-5, -1), (0, 0), (-5, math.inf), (math.nan, 5))),
     ({"text_chars": 0}, "text_chars must be from 1 to 100,000, got 0"),
     ({"task_chars": 10**6}, "task_chars must be from 1 to 100,000"),
     ({"all_chars": 0}, "all_chars must be from 1"),
-)
+)  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, judge, "http://127.0.0.1:9/v1", **options)
 

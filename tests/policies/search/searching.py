@@ -9,6 +9,7 @@ from policies.scripted import RandomPolicy, tagged
 from policies.search.simulator import Simulator
 from policies.search.tree import Budget, Tree, Value
 from tests.corridor import CorridorVectorEnv
+from tests.playing import Scripted
 from wrappers import VectorReplyParser
 
 
@@ -17,16 +18,31 @@ def make(num_envs: int = 1, limit: int | None = 20) -> Any:
     return VectorReplyParser(CorridorVectorEnv(num_envs, max_episode_steps=limit, autoreset_mode="Disabled"))
 
 
-class Priors:
-    """Lists left and right with given probabilities; stands for `policies.search.simulator.Listed`."""
+def saying(*words: str) -> Scripted:
+    """A policy that says these commands one after the other, whoever is asked."""
+    return Scripted(*map(tagged, words), by="reply")
 
-    def __init__(self, left: float) -> None:
-        self.left = left
+
+def asked(policy: Scripted) -> int:
+    """How many replies a policy was asked for."""
+    return sum(map(len, policy.seen))
+
+
+class Priors:
+    """Lists left and right with given probabilities; stands for `policies.search.simulator.Listed`.
+
+    Args:
+        left: probability of "left".
+        cells: in which it lists something at all.
+    """
+
+    def __init__(self, left: float, cells: str = "01234") -> None:
+        self.left, self.cells = left, cells
 
     def replies(self, observations: Any, infos: Any) -> tuple[Any, Any, list[int]]:
-        count = len(observations)
-        both = [Reply(tagged("left")), Reply(tagged("right"))]
-        return [list(both) for _ in range(count)], [[self.left, 1 - self.left] for _ in range(count)], [0] * count
+        both, priors = [Reply(tagged("left")), Reply(tagged("right"))], [self.left, 1 - self.left]
+        listed = [text[-1] in self.cells for text in observations]
+        return [[*both] * each for each in listed], [priors * each for each in listed], [0] * len(listed)
 
 
 def search(
@@ -37,20 +53,17 @@ def search(
     trees: int = 1,
     budget: Budget | None = None,
     value: Value | None = None,
-    listed: Any = None,
     policy: Any = None,
     seed: int = 0,
     until_won: bool = False,
     limit: int | None = 20,
-    under_way: int | None = None,
+    **options: Any,
 ) -> list[Tree]:
-    """Search from the first state of episodes that begin in a cell."""
+    """Search from the first state of episodes that begin in a cell; options are those of `Simulator`."""
     played = make(trees, limit)
     played.reset(seed=0, options={"index": start})
     value, budget = value or Value(), budget or Budget(steps=50)
-    simulator = Simulator(
-        make(num_envs, limit), policy or RandomPolicy(), value=value, listed=listed, under_way=under_way
-    )
+    simulator = Simulator(make(num_envs, limit), policy or RandomPolicy(), value=value, **options)
 
     def plant(root: Any, task: str) -> Tree:
         return method.tree(root, task, value, budget, np.random.default_rng(seed))

@@ -12,8 +12,8 @@ from policies.search.reflexion import reflection_prompt, story_of, with_notes
 from policies.search.tree import Budget, Value
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.policies.search import searching
-from tests.policies.search.searching import Priors, search
-from tests.policies.search.test_methods import BY_HAND, HALVES, Sequence
+from tests.policies.search.searching import Priors, saying, search
+from tests.policies.search.test_methods import BY_HAND, HALVES
 from tests.refusals import refuses
 
 
@@ -74,12 +74,12 @@ def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_fro
         path = [node.before.label for node in tree.ends[number].path]
         assert [table.states[state] for state in table.state[table.chain(trajectory)]] == path
     with pytest.raises(UnscoredError, match="none of the 2 simulations could be scored"):
-        to_table(search(BestOfN(2), policy=Sequence("left")))
+        to_table(search(BestOfN(2), policy=saying("left")))
 
 
 def test_demonstrations_and_pairs() -> None:
     assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
-    assert demonstrations(search(BestOfN(1), policy=Sequence("left"))) == []
+    assert demonstrations(search(BestOfN(1), policy=saying("left"))) == []
 
     class Student:
         def demonstrate(self, observation, text):

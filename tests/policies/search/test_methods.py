@@ -7,35 +7,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.trajectory import Reply
-from policies.scripted import tagged
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.simulator import Listed
 from policies.search.tree import Budget, Cost, Tree, Value
-from tests.policies.search.searching import Priors, commands, search
+from tests.cases import cases
+from tests.policies.search.searching import Priors, asked, commands, saying, search
 from tests.refusals import refuses
 
 
 def test_attempts_by_hand() -> None:
     # From cell 3: lost in three steps, won in three, won in one, won in three: gamma^3 < gamma^1.
-    policy = Sequence(*["left"] * 3, *["left", "right", "right"], "right", *["left", "right", "right"])
+    policy = saying(*["left"] * 3, *["left", "right", "right"], "right", *["left", "right", "right"])
     (tree,) = search(BestOfN(4), start=3, budget=Budget(steps=50), policy=policy)
     assert [(end.t, end.won) for end in tree.ends] == [(3, False), (3, True), (1, True), (3, True)]
     assert commands(tree.plan()) == ["right"]
     assert (tree.cost.steps, tree.cost.simulations) == (10, 4)
     assert (tree.root.visits, tree.root.value) == (4, pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4))
     # A limit of two steps: cells 0 (score 0), 2 (score 1/2), then a budget of five steps ends the third in cell 3.
-    policy = Sequence("left", "left", "right", "left", "right", "right")
+    policy = saying("left", "left", "right", "left", "right", "right")
     (tree,) = search(BestOfN(9), start=2, budget=Budget(steps=5), policy=policy, limit=2)
     assert [(end.key, end.ended) for end in tree.ends] == [("0", True), ("2", True), ("3", False)]
     assert tree.cost.steps == 5
     assert tree.best.key == "3"  # .99 * 3/4 against .99^2 * 1/2
-    policy = Sequence("left", "left", "right", "right")
+    policy = saying("left", "left", "right", "right")
     (tree,) = search(BestOfN(9), policy=policy, until_won=True)
     assert (tree.cost.simulations, tree.cost.steps) == (2, 4)
     (tree,) = search(BestOfN(3), value=Value(rollout=0))
     assert all(end.ended for end in tree.ends)
-    refuses(ValueError, "at least 1, got 0", BestOfN, 0)
 
 
 def test_beams_by_hand() -> None:
@@ -52,7 +50,7 @@ def test_beams_by_hand() -> None:
     assert tree.cost.steps == 6
     assert sorted(child.t for child in tree.root.walk()) == [0, 1, 1, 2, 2, 2, 2]
     # By return, after a refused command (-.5) a state is behind one without; both are worth 0 themselves.
-    policy = Sequence("jump", "left", "left", "left")
+    policy = saying("jump", "left", "left", "left")
     value = Value("return", gamma=1.0, rollout=0)
     (tree,) = search(Beam(width=1, samples=2, merge=False), start=3, value=value, budget=Budget(steps=3), policy=policy)
     assert [child.action for child in tree.root.children] == ["jump", "left"]
@@ -62,7 +60,6 @@ def test_beams_by_hand() -> None:
     assert tree.cost.steps == 2
     (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=3))
     assert tree.cost.steps == 3
-    refuses(ValueError, "width=0", Beam, width=0)
 
 
 #: Paths as words: "lr" is left, then right.
@@ -172,9 +169,7 @@ class Naive:
 )
 def test_agrees_with_a_naive_twin(start, left, exploration, gamma, outcome, merge, steps) -> None:
     method, value = MCTS(exploration=exploration, merge=merge), Value(outcome, gamma=gamma, rollout=0)
-    (tree,) = search(
-        method, start=start, budget=Budget(steps=steps), value=value, listed=Priors(left), limit=None
-    )  # fmt: skip
+    (tree,) = search(method, start=start, budget=Budget(steps=steps), value=value, listed=Priors(left), limit=None)
     naive = Naive(start, left, exploration, gamma, outcome, merge)
     for _ in range(steps):
         if naive.closed(""):
@@ -184,35 +179,6 @@ def test_agrees_with_a_naive_twin(start, left, exploration, gamma, outcome, merg
     assert set(naive.visits) == set(statistics(tree))
 
 
-@given(
-    num_envs=st.integers(1, 9),
-    trees=st.integers(1, 5),
-    steps=st.integers(0, 60),
-    rollout=st.sampled_from([None, 0, 2]),
-    listed=st.sampled_from([None, Listed()]),
-    seed=st.integers(0, 5),
-    until_won=st.booleans(),
-)
-def test_whatever_it_is_told_budgets_hold_counts_add_up_and_it_repeats_itself(
-    num_envs, trees, steps, rollout, listed, seed, until_won
-) -> None:
-    arguments = {
-        "num_envs": num_envs, "trees": trees, "budget": Budget(steps=steps), "value": Value(rollout=rollout),
-        "listed": listed, "seed": seed, "until_won": until_won, "limit": 6,
-    }  # fmt: skip
-    found, again = search(MCTS(), **arguments), search(MCTS(), **arguments)
-    assert [statistics(tree) for tree in found] == [statistics(tree) for tree in again]
-    for tree in found:
-        assert tree.cost.steps <= steps
-        assert tree.cost.simulations == len(tree.ends)
-        for node in tree.root.walk():
-            assert node.pending == 0
-            assert node.visits >= sum(child.visits for child in node.children)
-            assert node.ended or node.state is not None
-        if until_won and tree.best.won:
-            assert tree.best.path[-1].key == "4"
-
-
 def test_exhausted_repeated_and_led_searches() -> None:
     # Cells 1, 2, 3 and the two ends: from cell 2 the states 1, 3, 0, 4 are new, and two steps lead back: six steps.
     (tree,) = search(MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed())
@@ -220,14 +186,14 @@ def test_exhausted_repeated_and_led_searches() -> None:
     assert tree.cost.steps == 6
     assert tree.best.won
     # width 2, widening 0: two open children each. Drawn in the root: left, left (again), right.
-    policy = Sequence("left", "left", "right")
+    policy = saying("left", "left", "right")
     method = MCTS(width=2.0, widening=0.0, merge=False)
     (tree,) = search(method, budget=Budget(steps=2), value=Value(rollout=0), policy=policy)
     assert [(child.action, child.draws) for child in tree.root.children] == [("left", 2), ("right", 1)]
-    assert (tree.cost.steps, policy.asked) == (2, 3)
-    policy = Sequence("jump")  # refused: the state stays, so it was met before
+    assert (tree.cost.steps, asked(policy)) == (2, 3)
+    policy = saying("jump")  # refused: the state stays, so it was met before
     (tree,) = search(MCTS(draws=5), budget=Budget(steps=1000), value=Value(rollout=0), policy=policy)
-    assert (tree.cost.steps, policy.asked, tree.root.closed) == (1, 5, True)
+    assert (tree.cost.steps, asked(policy), tree.root.closed) == (1, 5, True)
 
     def first(left: float) -> str:
         (tree,) = search(MCTS(), budget=Budget(steps=1), listed=Priors(left), value=Value(rollout=0))
@@ -244,9 +210,7 @@ def test_exhausted_repeated_and_led_searches() -> None:
     assert commands(tree.plan()) == ["left"]  # three visits against two
     assert search(method, budget=Budget(steps=0))[0].plan() == []
     # The corridor's refused command costs .5: returns lie in -.5 to 1, so a return of 0 counts as a third.
-    (tree,) = search(
-        MCTS(merge=False), budget=Budget(steps=1), value=Value("return", rollout=0), policy=Sequence("jump")
-    )
+    (tree,) = search(MCTS(merge=False), budget=Budget(steps=1), value=Value("return", rollout=0), policy=saying("jump"))
     assert (tree.low, tree.high) == (-0.5, 1.0)
     assert tree.action_value(tree.root.children[0]) == -0.5
     firsts = set()
@@ -254,28 +218,6 @@ def test_exhausted_repeated_and_led_searches() -> None:
         (tree,) = search(MCTS(), budget=Budget(steps=1), value=Value(rollout=0), listed=Listed(), seed=seed)
         firsts.add(tree.root.children[0].action)
     assert firsts == {"left", "right"}
-
-
-class Sequence:
-    """Answers the given commands one after the other, whoever is asked."""
-
-    def __init__(self, *commands: str) -> None:
-        self.commands, self.asked = commands, 0
-
-    def act(self, observations, infos, rng):
-        replies = []
-        for _ in observations:
-            replies.append(Reply(tagged(self.commands[self.asked % len(self.commands)])))
-            self.asked += 1
-        return replies
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"exploration": -1}, "exploration >= 0"), ({"width": 0}, "width > 0"), ({"decide": "luck"}, "unknown decide")],
-)
-def test_methods_wrong_options_say_what_was_expected(options, words) -> None:
-    refuses(ValueError, words, MCTS, **options)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0))
@@ -305,11 +247,6 @@ def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, coun
         assert max(given) - min(given) <= 1
 
 
-@pytest.mark.parametrize("limits", [{}, {"steps": -1}, {"tokens": -5}])
-def test_a_budget_limits_something(limits) -> None:
-    refuses(ValueError, "budget of steps or tokens", Budget, **limits)
-
-
 @pytest.mark.parametrize(("outcome", "worth"), [("score", 0.75), ("won", 0.0), ("return", 0.0)])
 def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth) -> None:
     (tree,) = search(MCTS(), value=Value(outcome, rollout=0), budget=Budget(steps=1), listed=Priors(0.1))
@@ -318,10 +255,10 @@ def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth
 
 def test_rewards_on_the_way_are_discounted_and_short_rollouts_judged_where_they_end() -> None:
     # From cell 3: a refused command (-.5), then won (1): -.5 + .5 * 1 = 0.
-    (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=Sequence("jump", "right"))
+    (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=saying("jump", "right"))
     assert tree.root.value == 0.0
     # From cell 1: right (the tree's step), right, left: cell 2 of 4, two steps later.
-    policy = Sequence("right", "right", "left")
+    policy = saying("right", "right", "left")
     value = Value(gamma=0.5, rollout=2)
     (tree,) = search(MCTS(), start=1, value=value, budget=Budget(steps=3), policy=policy)
     assert (tree.root.children[0].value, tree.root.value) == (0.5**2 * 0.5, 0.5**3 * 0.5)
@@ -347,9 +284,17 @@ def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
     refuses(ValueError, "1 finite numbers", lambda: search(MCTS(), value=value, budget=Budget(steps=1)))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"outcome": "luck"}, "unknown outcome"), ({"gamma": 1.1}, "gamma"), ({"rollout": -1}, "rollout")],
+@cases(
+    "make, options, words",
+    (MCTS, {"exploration": -1}, "exploration >= 0"),
+    (MCTS, {"width": 0}, "width > 0"),
+    (MCTS, {"decide": "luck"}, "unknown decide"),
+    (BestOfN, {"n": 0}, "at least 1, got 0"),
+    (Beam, {"width": 0}, "width=0"),
+    (Value, {"outcome": "luck"}, "unknown outcome"),
+    (Value, {"gamma": 1.1}, "gamma"),
+    (Value, {"rollout": -1}, "rollout"),
+    *((Budget, limits, "budget of steps or tokens") for limits in ({}, {"steps": -1}, {"tokens": -5})),
 )
-def test_tree_wrong_options_say_what_was_expected(options, words) -> None:
-    refuses(ValueError, words, Value, **options)
+def test_wrong_options_say_what_was_expected(make, options, words) -> None:
+    refuses(ValueError, words, make, **options)

@@ -24,6 +24,8 @@ from policies.tiny import tiny_policy
 from policies.vision.policy import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
 from policies.vision.store import PictureStore
 from policies.vision.tiny import tiny_vision_policy
+from tests.policies.agreement import answers, check_scores, check_written
+from tests.policies.vision.test_store import picture
 from tests.refusals import refuses
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -34,10 +36,6 @@ pytest.importorskip("transformers", minversion="5.23")  # earlier releases are n
 
 WORDS = "Boxes on targets: 0 of 1."
 FAMILIES = ("qwen2_5_vl", "qwen3_vl")
-
-
-def picture(seed, height=16, width=24):
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
 
 def shown(*pictures, text=WORDS):
@@ -70,6 +68,12 @@ def act(policy, observations, seed=0):
 
 def rows(replies):
     return [one.prompt_ids for one in replies], [one.token_ids for one in replies]
+
+
+def check_alike(one, other):
+    """Two policies see the same in what the second one has seen."""
+    prompts, replies = rows(act(other, SHOWN))
+    assert torch.equal(logprobs(one, prompts, replies), logprobs(other, prompts, replies))
 
 
 def test_pictures_make_prompts_and_gradients(policy) -> None:
@@ -114,8 +118,7 @@ def test_cached_decoding_agrees_with_scoring(policy, writer, tokens):
     player = {1: policy, 6: writer}[tokens]
     replies = act(player, SHOWN * 2)
     assert tokens == 1 or len({len(one.token_ids) for one in replies}) > 1  # rows leave on the way
-    for one, row in zip(replies, logprobs(player, *rows(replies)).tolist(), strict=True):
-        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+    check_scores(player, replies)
 
 
 def test_lanes_write_what_acting_together_writes(writer):
@@ -124,12 +127,9 @@ def test_lanes_write_what_acting_together_writes(writer):
     queue.put([0, 1], SHOWN[:2], {}, rngs[:2])  # the others join while these are being written
     found = dict(queue.get())
     queue.put([2, 3, 4], SHOWN[2:], {}, rngs[2:])
-    while len(found) < len(SHOWN):
-        found |= dict(queue.get())
-    for seed, observation in enumerate(SHOWN):
-        alone = act(writer, [observation], seed)[0]
-        assert found[seed].token_ids == alone.token_ids
-        assert found[seed].logprobs == pytest.approx(alone.logprobs, abs=1e-5)
+    found = answers(queue, len(SHOWN), found)
+    alone = [act(writer, [observation], seed)[0] for seed, observation in enumerate(SHOWN)]
+    check_written([found[seed] for seed in range(len(SHOWN))], alone)
 
 
 def test_prompts_in_one_pass_are_read_as_alone_packed_or_in_trees(writer):
@@ -140,24 +140,18 @@ def test_prompts_in_one_pass_are_read_as_alone_packed_or_in_trees(writer):
             assert row[: len(one)] == pytest.approx(one, abs=1e-5), options
 
 
-def test_the_trap_of_the_token_types(policy):
-    """Without `mm_token_type_ids` one family raises, the other counts a picture as words; they are always given."""
+def test_the_types_of_tokens_that_transformers_does_not_tell_are_given(policy):
+    """Without `mm_token_type_ids` one family raises, the other counts a picture as words."""
     model, found = policy.model, policy.pictures.add(picture(0))
     ids = torch.tensor([policy.encode(shown(picture(0)))])
     types = (ids >= FIRST_PICTURE).int()
-    bare = {
-        "input_ids": ids.masked_fill(types.bool(), model.config.image_token_id),
-        "pixel_values": policy.pictures.patches(found),
-        "image_grid_thw": torch.tensor([policy.pictures.grid(found)]),
-    }
     handles, model._forward_pre_hooks = model._forward_pre_hooks, type(model._forward_pre_hooks)()
     try:
         with torch.no_grad():
-            right = model(**bare, mm_token_type_ids=types).logits
-            if model.config.model_type == "qwen3_vl":
-                refuses(ValueError, "mm_token_type_ids", model, **bare)
-            else:
-                assert not torch.allclose(model(**bare).logits, right, atol=1e-3)
+            right = model(
+                input_ids=ids.masked_fill(types.bool(), model.config.image_token_id), mm_token_type_ids=types,
+                pixel_values=policy.pictures.patches(found), image_grid_thw=torch.tensor([policy.pictures.grid(found)]),
+            ).logits  # fmt: skip
     finally:
         model._forward_pre_hooks = handles
         model.model.rope_deltas = None
@@ -180,8 +174,8 @@ def test_messages_cuts_and_16_bits(policy) -> None:
         with pytest.raises(TypeError, match=r"a part of a message|an observation must be"):
             policy.encode([{"role": "user", "content": content}])
     refuses(TypeError, "a picture is a uint8 array", lambda: policy.encode(shown(picture(0).astype(np.float32))))
-    with pytest.raises(TypeError, match=r"pictures are for policies of policies\.vision"):
-        tiny_policy([WORDS], seed=0, layers=1).encode(shown(picture(0)))
+    reading = tiny_policy([WORDS], seed=0, layers=1)
+    refuses(TypeError, r"pictures are for policies of policies\.vision", reading.encode, shown(picture(0)))
     whole = policy.encode(shown(picture(0)))
     last = max(place for place, token in enumerate(whole) if token >= FIRST_PICTURE)
     cutter = policy.with_settings(max_prompt_tokens=len(whole) - last + 2, truncate="left")  # 3 of 6 placeholders
@@ -191,13 +185,10 @@ def test_messages_cuts_and_16_bits(policy) -> None:
     half = policy.with_model(copy.deepcopy(policy.model).to(torch.bfloat16))
     refuses(ValueError, "bfloat16 weights do not move", imitate, half, [row], epochs=1, seed=0)
     assert row.token_ids == (policy.tokenizer.convert_tokens_to_ids("up"),)
-    reading = tiny_policy([WORDS], seed=0, layers=1)
-    with pytest.raises(TypeError, match="expected a model out of"):
-        VisionPolicy(reading.model, reading.tokenizer, policy.pictures.processor)
-    with pytest.raises(ValueError, match="the image processor has patch_size=14, the model was made for 8"):
-        VisionPolicy(policy.model, policy.tokenizer, image_processor(merge_size=1))
-    with pytest.raises(ValueError, match="object is not given the pictures"):
-        VisionPolicy(policy.model, policy.tokenizer, policy.pictures.processor, sampler=object())
+    processor, sees = policy.pictures.processor, [policy.model, policy.tokenizer]
+    refuses(TypeError, "expected a model out of", VisionPolicy, reading.model, reading.tokenizer, processor)
+    refuses(ValueError, "has patch_size=14, the model was", VisionPolicy, *sees, image_processor(merge_size=1))
+    refuses(ValueError, "object is not given the pictures", VisionPolicy, *sees, processor, sampler=object())
 
 
 def episodes(policy, wrapper, **style):
@@ -229,8 +220,7 @@ def test_batches_copies_and_critics(policy) -> None:
     words = {tuple(token for token in prompt if token < FIRST_PICTURE) for prompt in batch.prompts}
     assert len(words) < len(set(batch.prompts))
     other = copy.deepcopy(policy)
-    prompts, replies = rows(act(policy, SHOWN))
-    assert torch.equal(logprobs(other, prompts, replies), logprobs(policy, prompts, replies))
+    check_alike(other, policy)
     assert other.pictures is policy.pictures
     model = value_model(policy)
     prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
@@ -249,8 +239,7 @@ def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
     assert loaded.settings == policy.settings
     assert load_policy(tmp_path / "model", device="cpu", pictures=loaded.pictures).pictures is loaded.pictures
     assert [one.token_ids for one in act(loaded, SHOWN)] == [one.token_ids for one in act(policy, SHOWN)]
-    prompts, replies = rows(act(loaded, SHOWN))
-    assert torch.equal(logprobs(loaded, prompts, replies), logprobs(policy, prompts, replies))
+    check_alike(policy, loaded)
 
 
 def test_a_folder_tells_whether_its_model_sees(tmp_path):
@@ -275,12 +264,13 @@ def test_two_policies_over_one_model_share_its_pictures():
     prompts, replies = rows(act(policy, SHOWN))
     assert VisionPolicy(policy.model, policy.tokenizer, processor).pictures is policy.pictures
     assert torch.isfinite(logprobs(policy, prompts, replies)).all()  # it still knows what it saw
-    with pytest.raises(ValueError, match="the pictures of another policy already"):
-        VisionPolicy(policy.model, policy.tokenizer, processor, pictures=PictureStore(processor))
     other = image_processor(patch_size=8, merge_size=1)
-    for given in ({}, {"pictures": policy.pictures}):
-        with pytest.raises(ValueError, match="by another image processor than the one given"):
-            VisionPolicy(policy.model, policy.tokenizer, other, **given)
+    for given, options, words in (
+        (processor, {"pictures": PictureStore(processor)}, "the pictures of another policy already"),
+        (other, {}, "by another image processor than the one given"),
+        (other, {"pictures": policy.pictures}, "by another image processor than the one given"),
+    ):
+        refuses(ValueError, words, VisionPolicy, policy.model, policy.tokenizer, given, **options)
 
 
 def test_an_adapter_begins_as_its_base_and_is_read_again(tmp_path):
@@ -292,9 +282,7 @@ def test_an_adapter_begins_as_its_base_and_is_read_again(tmp_path):
     assert torch.equal(logprobs(adapted, prompts, replies), before)
     assert any("visual" in name and "lora" in name for name, _ in adapted.model.named_parameters())
     adapted.save_pretrained(tmp_path)
-    loaded = load_policy(tmp_path, device="cpu")
-    prompts, replies = rows(act(loaded, SHOWN))
-    assert torch.equal(logprobs(loaded, prompts, replies), logprobs(adapted, prompts, replies))
+    check_alike(adapted, load_policy(tmp_path, device="cpu"))
 
 
 def test_an_adapter_without_an_image_processor_takes_its_bases(tmp_path):
@@ -314,25 +302,10 @@ def test_an_adapter_without_an_image_processor_takes_its_bases(tmp_path):
     assert not sees(tmp_path / "adapter")
 
 
-def test_pictures_of_a_checkpoint_are_found_in_their_folder(policy, tmp_path):
-    known = tiny_vision_policy([WORDS], seed=0, layers=1)
-    known.pictures.keep_in(tmp_path)
-    prompts, replies = rows(act(known, SHOWN))
-    fresh = tiny_vision_policy([WORDS], seed=0, layers=1)
-    refuses(KeyError, "is not known here", logprobs, fresh, prompts, replies)
-    fresh.pictures.keep_in(tmp_path)
-    assert torch.equal(logprobs(fresh, prompts, replies), logprobs(known, prompts, replies))
-    assert isinstance(fresh.pictures, PictureStore)
-
-
 def test_it_learns_what_only_the_picture_tells():
     """Two pictures, one text: a clone has to look."""
     policy = tiny_vision_policy([WORDS], seed=0, layers=1, width=32, mlp=64)
-
-    answers = {0: "up", 1: "down"}
-    taught = [policy.demonstrate(shown(picture(i)), f"<action>{word}</action>") for i, word in answers.items()]
+    answers, pictures = ["<action>up</action>", "<action>down</action>"], [shown(picture(i)) for i in range(2)]
+    taught = [policy.demonstrate(*pair) for pair in zip(pictures, answers, strict=True)]
     imitate(policy, taught, epochs=30, seed=0, warmup=2, learning_rate=3e-3)
-    greedy = policy.with_settings(temperature=0.0)
-    assert [one.text for one in act(greedy, [shown(picture(i)) for i in answers])] == [
-        f"<action>{word}</action>" for word in answers.values()
-    ]
+    assert [one.text for one in act(policy.with_settings(temperature=0.0), pictures)] == answers

@@ -18,6 +18,8 @@ from tests.refusals import refuses
 
 pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
 
+P = FIRST_PICTURE
+
 
 def store(folder=None, *, patch=8, merge=1):
     size = {"shortest_edge": (patch * merge) ** 2, "longest_edge": 2**16}
@@ -39,19 +41,20 @@ def test_numbers_of_pictures() -> None:
     assert store().add(picture(0)) == first  # in another process the same
     assert pictures.of(first.ids) is first
     assert pictures.named(second.name) is second
-    pictures = store()
-    assert pictures.add(picture(0).reshape(24, 16, 3)).name != pictures.add(picture(0)).name
+    assert pictures.add(picture(0).reshape(24, 16, 3)).name != first.name
+    assert np.array_equal(pictures.pixels(first), picture(0))
+    expected = image_processor(patch_size=8, merge_size=1)(
+        images=[picture(0)], size={"shortest_edge": 64, "longest_edge": 2**16}, return_tensors="pt"
+    )["pixel_values"]
+    assert torch.equal(pictures.patches(first), expected)
+    assert copy.deepcopy(pictures) is pictures
+    refuses(KeyError, "not known here", pictures.of, (*first.ids[:-1], first.ids[-1] ^ 1))
+    wanted = range(FIRST_PICTURE, FIRST_PICTURE + 4)
+    refuses(KeyError, r"4 numbers from 2147483648 on.*keep_in\(folder\)", store().of, wanted)
     pictures = store(merge=2)
     found = pictures.add(picture(0, 32, 16))
     assert (found.height, found.width, pictures.grid(found)) == (2, 1, (1, 4, 2))
     assert pictures.patches(found).shape == (8, 2 * 3 * 8 * 8)  # a still picture is two equal frames
-    pictures = store()
-    found = pictures.add(picture(3))
-    assert np.array_equal(pictures.pixels(found), picture(3))
-    expected = image_processor(patch_size=8, merge_size=1)(
-        images=[picture(3)], size={"shortest_edge": 64, "longest_edge": 2**16}, return_tensors="pt"
-    )["pixel_values"]
-    assert torch.equal(pictures.patches(found), expected)
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((4, 4, 3)), np.zeros((4, 4), np.uint8), "a board"])
@@ -59,14 +62,7 @@ def test_other_arrays_are_refused(wrong):
     refuses(TypeError, r"a picture is a uint8 array \(height, width, 3\)", lambda: store().add(wrong))
 
 
-def test_unknown_runs_and_copies() -> None:
-    with pytest.raises(KeyError, match=r"4 numbers from 2147483648 on.*keep_in\(folder\)"):
-        store().of(range(FIRST_PICTURE, FIRST_PICTURE + 4))
-    pictures = store()
-    ids = pictures.add(picture(0)).ids
-    refuses(KeyError, "not known here", lambda: pictures.of((*ids[:-1], ids[-1] ^ 1)))
-    pictures = store()
-    assert copy.deepcopy(pictures) is pictures
+def test_positions_by_hand() -> None:
     # Padding on the left, as it is decoded; then two sequences in one row.
     ids = np.array([[0, 0, 3, P, P, 4], [3, P, P, 4, 3, 5]])
     found = rotary_positions(ids, np.array([[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1]]), lambda run: (1, len(run)))
@@ -85,17 +81,6 @@ def test_a_folder_keeps_pictures_for_the_next_process(tmp_path):
         assert after.of(known.ids) == known
         assert np.array_equal(after.pixels(known), picture(seed))
         assert torch.equal(after.patches(known), before.patches(known))
-
-
-def test_what_is_forgotten_is_the_oldest_and_comes_back_when_it_is_shown(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_FILES", 3000)  # two files of about 1.2 kB
-    monkeypatch.setattr(module, "_MOST_PATCHES", 1)
-    pictures = store()
-    found = [pictures.add(picture(seed)) for seed in range(3)]
-    assert np.array_equal(pictures.pixels(found[2]), picture(2))
-    refuses(KeyError, "was forgotten", lambda: pictures.patches(found[0]))
-    pictures.add(picture(0))
-    assert len(pictures.patches(found[0])) == 6
 
 
 def test_two_threads_share_a_store(monkeypatch):
@@ -118,20 +103,24 @@ def test_two_threads_share_a_store(monkeypatch):
         assert torch.equal(asked[0].result(), expected[1])
 
 
-def test_without_a_folder_a_forgotten_picture_leaves_nothing(monkeypatch, tmp_path):
+def test_without_a_folder_the_oldest_picture_is_forgotten_and_leaves_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_MOST_FILES", 3000)  # two files of about 1.2 kB
     pictures = store()
     found = [pictures.add(picture(seed)) for seed in range(3)]
     assert [pictures.named(one.name) for one in found] == [None, *found[1:]]
     assert len(pictures._names) == len(pictures._runs) == len(pictures._patches) == 2
-    refuses(KeyError, "not known here", lambda: pictures.of(found[0].ids))
+    assert np.array_equal(pictures.pixels(found[2]), picture(2))
+    refuses(KeyError, "not known here", pictures.of, found[0].ids)
+    refuses(KeyError, "was forgotten", pictures.patches, found[0])
     pictures.add(picture(1))  # now it is the latest one
-    pictures.add(picture(3))
+    pictures.add(picture(0))
     assert pictures.named(found[1].name) == found[1]
+    assert len(pictures.patches(found[0])) == 6
     kept = store(tmp_path)
     found = [kept.add(picture(seed)) for seed in range(3)]
     assert [kept.of(one.ids) for one in found] == found
     assert np.array_equal(kept.pixels(found[0]), picture(0))
+    assert len(pickle.dumps(kept)) < 4000  # no pixels
 
 
 def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
@@ -139,10 +128,8 @@ def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
     assert (known.height, known.width) == (4, 6)
     after = store(tmp_path, merge=2)
     assert after.add(picture(0, 32, 48)) == known
-    with pytest.raises(
-        ValueError, match=r"was shown as 4 x 6 placeholders, and this image processor makes 2 x 3 of it"
-    ):
-        after.patches(known)
+    words = "was shown as 4 x 6 placeholders, and this image processor makes 2 x 3 of it"
+    refuses(ValueError, words, after.patches, known)
     late = store(merge=2)
     late.add(picture(0, 32, 48))  # its patches are there when it meets the folder
     late.keep_in(tmp_path)
@@ -154,20 +141,6 @@ def test_two_pictures_never_share_their_numbers(monkeypatch):
     pictures = store()
     pictures.add(picture(0))
     refuses(ValueError, "two pictures have the same", lambda: pictures.add(picture(1)))
-
-
-def test_a_pickled_store_finds_its_pictures_in_the_folder(tmp_path):
-    pictures = store(tmp_path)
-    found = pictures.add(picture(0))
-    other = pickle.loads(pickle.dumps(pictures))
-    assert other.of(found.ids) == found
-    assert torch.equal(other.patches(found), pictures.patches(found))
-    assert len(pickle.dumps(pictures)) < 4000  # no pixels
-
-
-pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
-
-P = FIRST_PICTURE
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

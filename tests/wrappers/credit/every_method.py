@@ -28,6 +28,7 @@ ARGUMENTS = {
     "istar": ("scores",), "prime": ("scores", "mask"), "process_reward": ("scores",), "spa": ("contributions",),
     "rlsd": ("gaps", "mask"), "rlcsd": ("contrasts", "mask"), "sdpo": ("gates",), "turn_credit": ("given",),
 }  # fmt: skip
+NOT_NEGATIVE = {"beliefs", "entropies", "importance"}
 EMPTY = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
 ONE = StepTable.from_arrays(
     group=[0], trajectory=[0], t=[0], state=["s"], action=["a"], next_state=["goal"], reward=[3.0], won=[True]
@@ -38,15 +39,20 @@ def beside(name: str, table: StepTable, rows: Any = None, n: int | None = None) 
     """Arguments of a method for a table whose rows are these of n rows; the same numbers for the same row."""
     rows = np.arange(len(table)) if rows is None else rows
     rng, n = np.random.default_rng(7), len(table) if n is None else n
-    column = {"contributions": rng.normal(size=n), "values": rng.normal(size=n), "scores": rng.normal(size=n)}
-    column |= {"beliefs": rng.random(n), "importance": rng.random(n), "entropies": rng.random(n)}
-    column |= {"advantages": rng.normal(size=n), "hindsight": -3 * rng.random(n), "plain": -3 * rng.random(n)}
-    if name == "prime":
-        column |= {"scores": rng.normal(size=(n, 3)), "mask": np.arange(3) < rng.integers(1, 4, n)[:, None]}
-    shown, some = {"gaps", "contrasts"}, np.arange(3) < np.random.default_rng(8).integers(1, 4, n)[:, None]
-    column |= {"given": column["values"], "gates": column["values"]}
-    column |= dict.fromkeys(shown, np.random.default_rng(9).normal(size=(n, 3)))
-    if name in ("rlsd", "rlcsd"):
-        column["mask"] = some
-    wanted = [each for each in ARGUMENTS.get(name, ()) if each in column and each != "advantages"]  # by default GRPO's
-    return {each: column[each][rows] for each in wanted} | ({"segments": by_turn(table) // 2} if name == "hisr" else {})
+    wanted = [each for each in ARGUMENTS.get(name, ()) if each != "advantages"]  # by default GRPO's
+    shape = (n, 3) if "mask" in wanted else (n,)
+    drawn: dict[str, Any] = {}
+    for each in wanted:
+        if each == "mask":
+            drawn[each] = np.arange(3) < rng.integers(1, 4, (n, 1))
+        elif each in ("hindsight", "plain"):  # log-probabilities
+            drawn[each] = -3 * rng.random(n)
+        else:
+            drawn[each] = rng.random(n) if each in NOT_NEGATIVE else rng.normal(size=shape)
+    given = {each: column[rows] for each, column in drawn.items()}
+    return given | {"segments": by_turn(table) // 2} if name == "hisr" else given
+
+
+def with_inputs(name: str, preset: str) -> Callable[..., Any]:
+    """Return the method as a function of the table and its options."""
+    return lambda table, **options: METHODS[name](table, preset=preset, **beside(name, table), **options)

@@ -1,6 +1,5 @@
 """Tables that hurt (one group, one state, one chain, a star, forks behind forks) and every method on them."""
 
-import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from tests.wrappers.credit.every_method import BRANCHING as FORKING
+from tests.wrappers.credit.every_method import METHODS, WITH_PRESETS, with_inputs
 from wrappers import credit
-from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
-from wrappers.credit.segments import by_count, by_event
+from wrappers.credit.segments import by_event
 
 #: Steps of an episode, where the shape does not say something else.
 LENGTH = 50
@@ -61,75 +61,21 @@ SHAPES: dict[str, Callable[[int], StepTable]] = {
 }  # fmt: skip
 
 
-def with_values(table: StepTable, **options: Any) -> Floats:
-    return credit.gae(table, values=np.zeros(len(table)), **options)
-
-
-def with_scores(method: Callable[..., Floats]) -> Callable[..., Floats]:
-    def call(table: StepTable, **options: Any) -> Floats:
-        return method(table, scores=np.arange(len(table)) % 11 / 11, **options)
-
-    return call
-
-
-def with_token_scores(table: StepTable, **options: Any) -> Floats:
-    scores = (np.arange(2 * len(table)) % 11 / 11).reshape(-1, 2)
-    return credit.prime(table, scores=scores, mask=np.ones(scores.shape, bool), **options)
-
-
-METHODS: dict[str, Callable[..., Floats]] = {
-    "dapo": credit.dapo, "gae": with_values, "gigpo": credit.gigpo, "graphgpo": credit.graphgpo, "grpo": credit.grpo,
-    "hgpo": credit.hgpo, "istar": with_scores(credit.istar), "prime": with_token_scores,
-    "process_reward": with_scores(credit.process_reward), "reinforce_plus_plus": credit.reinforce_plus_plus,
-    "reinforce_plus_plus_baseline": credit.reinforce_plus_plus_baseline, "rewardflow": credit.rewardflow,
-    "rloo": credit.rloo,
-}  # fmt: skip
-PRESETS = ("paper", "authors")
-
-
-def rewards_of_segments(table: StepTable) -> Floats:
-    ones = np.ones(len(table))
-    return credit.hisr(table, contributions=ones, importance=ones, segments=by_count(table, 4))
-
-
-def rewards_by_attribution(table: StepTable) -> Floats:
-    return credit.spa(table, contributions="ridge", rescale=True)
-
-
-def rewards_of_authors(table: StepTable) -> Floats:
-    return credit.spa(table, contributions=np.ones(len(table)), preset="authors")
-
-
-def shaped_targets(table: StepTable) -> Floats:
-    return credit.action_targets(table, shaping="soft", values=np.ones(len(table)))
-
-
-#: What goes into methods or models.
+#: What goes into methods or models in forms of its own.
 REWARDS: dict[str, Callable[[StepTable], Any]] = {
-    "hisr": rewards_of_segments, "spa": rewards_of_authors, "targets": shaped_targets,
+    "spa by ridge": lambda table: credit.spa(table, contributions="ridge", rescale=True),
+    "targets": lambda table: credit.action_targets(table, shaping="soft", values=np.ones(len(table))),
     "event": lambda table: by_event(table, lambda state, action, next_state: state != next_state),
-    "attribution": rewards_by_attribution,
-}  # fmt: skip
-#: Methods whose presets are not the papers' and the authors'.
-RECENT: dict[str, Callable[..., Floats]] = {
-    **{name: functools.partial(credit.potential, preset=name) for name in POTENTIAL_PRESETS},
-    **{name: getattr(credit, name) for name in ("salt", "milegpo", "tigpo", "ragen2", "frontier")},
-    "empg": lambda table, **options: credit.empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
-    "hcapo": lambda table, **options: credit.hcapo(
-        table, hindsight=-(np.arange(len(table)) % 7), plain=-(np.arange(len(table)) % 5), **options
-    ),
-    "igpo": lambda table, **options: credit.igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
-    "aem": lambda table, **options: credit.aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
-}  # fmt: skip
-#: All of them, one preset each.
-CREDIT: dict[str, Callable[[StepTable], Any]] = {
-    **{f"{name}, {preset}": functools.partial(METHODS[name], preset=preset) for name in METHODS for preset in PRESETS},
-    **RECENT,
+}
+#: Every method with every preset.
+CREDIT: dict[str, Callable[..., Any]] = {
+    **{f"{name}, {preset}": with_inputs(name, preset) for name, preset in WITH_PRESETS if name not in FORKING},
     **REWARDS,
     "graphgpo by costs": lambda table: credit.graphgpo(table, cost=1.0 + np.arange(len(table)) % 3),
 }
 #: What solves for a weight per episode of a group, in the cube of their number, and shapes whose group grows.
-ATTRIBUTING, ONE_GROUP = ("attribution", "frontier"), ("one group", "star")
+ATTRIBUTING = {name for name in CREDIT if name.startswith(("attribution", "frontier", "graphgpo_filled", "spa by"))}
+ONE_GROUP = ("one group", "star")
 
 
 def comb(n: int) -> StepTable:
@@ -157,11 +103,7 @@ def forked(trajectory: Any, t: Any, parent: dict[int, tuple[int, int]]) -> StepT
 
 
 FORKED: dict[str, Callable[[int], StepTable]] = {"comb": comb, "ladder": ladder}
-BRANCHING: dict[str, Callable[[StepTable], Floats]] = {
-    "vine": credit.vine,
-    "bpo": credit.bpo,
-    "tree_grpo": credit.tree_grpo,
-}
+BRANCHING: dict[str, Callable[[StepTable], Floats]] = {name: METHODS[name] for name in FORKING}
 #: Method and shape; and those where credit takes linear time.
 PAIRS = [*itertools.product(CREDIT, SHAPES), *itertools.product(BRANCHING, FORKED)]
 LINEAR = [(name, shape) for name, shape in PAIRS if not (name in ATTRIBUTING and shape in ONE_GROUP)]

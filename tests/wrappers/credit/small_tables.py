@@ -1,6 +1,9 @@
-"""Tables written as text: one episode per line, so that a test shows its whole rollout."""
+"""Tables written as text: one episode per line, so that a test shows its whole rollout; and `close`."""
+
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from agentgym.trajectory import StepTable
 
@@ -30,3 +33,19 @@ def episodes(*lines: str, reward: float = 1.0) -> StepTable:
     )  # fmt: skip
     table.reward[table.last[table.trajectory_won]] = reward
     return table
+
+
+def groups_of(*returns: Sequence[float]) -> StepTable:
+    """One group per list: an episode of one step for each return; those above 1/2 are won."""
+    group = [i for i, values in enumerate(returns) for _ in values]
+    reward = [value for values in returns for value in values]
+    n = len(group)
+    return StepTable.from_arrays(
+        group=group, trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
+        next_state=["goal" if value > 0.5 else "pit" for value in reward], reward=reward, won=np.array(reward) > 0.5,
+    )  # fmt: skip
+
+
+def close(found: ArrayLike, expected: ArrayLike, atol: float = 1e-9) -> None:
+    """Check that numbers are equal but for rounding, nan where nan is expected."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
-from wrappers.credit.aem import aem
-from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.grpo import grpo
+from wrappers.credit import aem, graphgpo, grpo
 
 TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
-from tests.wrappers.credit.oracles import build, cases
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
@@ -20,22 +20,19 @@ from wrappers.credit.agentprm import action_targets, gains, state_advantages, va
 TABLE = episodes("s -a-> u -up-> goal +", "s -a-> u -left-> u", "s -b-> s -a-> u -up-> pit")
 
 
-@pytest.mark.parametrize(
-    ("options", "targets"),
-    [
-        ({}, [0.25, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]),
-        ({"unit": "state"}, [0.5 / 3, 0.5, 0.5 / 3, 0.0, 0.0, 0.5 / 3, 0.5]),
-        # Won: 1, then (1 + .5) / 2. Lost: 0, .25, (1 - .25) / 2.
-        ({"preset": "authors"}, [0.5, 0.75, 0.5, 0.25, 0.0, 0.25, 0.375]),
-        ({"gamma": 1.0}, [0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
-        # Plus .5 V' - V, which is -.5 on "s" before "u", -.75 on "s" before "s", and nothing on last steps.
-        ({"shaping": "raw"}, [-0.25, 1.0, -0.25, 0.0, -0.5, -0.5, 0.0]),
-        ({"shaping": "raw", "preset": "authors"}, [-0.5, 0.5, -0.5, -0.5, -1.5, -1.0, -0.25]),
-    ],
+@cases(
+    "options, targets",
+    ({}, [0.25, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]),
+    ({"unit": "state"}, [0.5 / 3, 0.5, 0.5 / 3, 0.0, 0.0, 0.5 / 3, 0.5]),
+    # Won: 1, then (1 + .5) / 2. Lost: 0, .25, (1 - .25) / 2.
+    ({"preset": "authors"}, [0.5, 0.75, 0.5, 0.25, 0.0, 0.25, 0.375]),
+    ({"gamma": 1.0}, [0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
+    # Plus .5 V' - V, which is -.5 on "s" before "u", -.75 on "s" before "s", and nothing on last steps.
+    ({"shaping": "raw"}, [-0.25, 1.0, -0.25, 0.0, -0.5, -0.5, 0.0]),
+    ({"shaping": "raw", "preset": "authors"}, [-0.5, 0.5, -0.5, -0.5, -1.5, -1.0, -0.25]),
 )
 def test_by_hand(options: dict[str, Any], targets: list[float]) -> None:
-    values = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-    found = action_targets(TABLE, values=values, **{"gamma": 0.5, **options})
+    found = action_targets(TABLE, values=np.ones(7), **{"gamma": 0.5, **options})
     np.testing.assert_allclose(found, targets, atol=1e-15)
 
 
@@ -48,7 +45,6 @@ def test_soft_targets_by_hand() -> None:
     table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
     found = action_targets(table, shaping="soft", values=np.zeros(6))
     np.testing.assert_allclose(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
-    assert action_targets(rebuild(TABLE, np.arange(0)), shaping="soft", values=[]).shape == (0,)
 
 
 def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
@@ -79,15 +75,11 @@ def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed
     np.testing.assert_allclose(found, naive(table, unit, gamma, preset), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"shaping": "raw"}, "shaping needs values, one V per row"),
-        ({"shaping": "raw", "values": [0.0]}, r"values must hold one finite number per row, shape \(7,\)"),
-        ({"shaping": "soft", "values": [np.nan] * 7}, "row 0 has nan"),
-        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
-        ({"unit": "states"}, "unknown unit 'states'; .*did you mean 'state'"),
-    ],
+@cases(
+    "arguments, words",
+    ({"shaping": "raw"}, "shaping needs values, one V per row"),
+    ({"shaping": "raw", "values": [0.0]}, r"values must hold one finite number per row, shape \(7,\)"),
+    ({"shaping": "soft", "values": [np.nan] * 7}, "row 0 has nan"),
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, action_targets, TABLE, **arguments)
@@ -105,12 +97,8 @@ def test_the_authors() -> None:
         found = action_targets(recorded(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]
         np.testing.assert_allclose(found, learned.answers(learned.AUTHORS, "agentprm", key), rtol=0, atol=1e-4)
     # Mean and quartiles are those of a data set: the originals were given one case at a time.
-    values, begin, found = learned.scores("value"), 0, []
-    for case in cases():
-        table = build([case])
-        mine = values[begin : begin + len(table)]
-        found.append(action_targets(table, preset="authors", shaping="soft", values=mine))
-        begin += len(table)
+    options = {"preset": "authors", "shaping": "soft"}
+    found = [action_targets(table, values=values[rows], **options) for table, rows in learned.batches()]
     theirs = learned.answers(learned.AUTHORS, "agentprm", "shaped_soft")
     np.testing.assert_allclose(np.concatenate(found), theirs, rtol=0, atol=1e-4)
 

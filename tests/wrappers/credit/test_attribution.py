@@ -13,7 +13,7 @@ from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, groups_of
 from wrappers.credit import frontier, graphgpo_filled, spa
 from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
 from wrappers.credit.options import read_options
@@ -63,7 +63,7 @@ def test_by_hand() -> None:
     assert read_options(attribution, {"damping": "2", "centred": "true"}) == {"damping": 2.0, "centred": True}
     refuses(ValueError, r"damping must be at least 1e-06, got 0.0", read_options, attribution, {"damping": "0"})
     assert MOST_TRAJECTORIES == 2000
-    refuses(ValueError, "at most 2000 trajectories, group 'task 0' has 2001", attribution, groups_of(2001))
+    refuses(ValueError, "at most 2000 trajectories, group 0 has 2001", attribution, groups_of([0] * 2001))
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 5), st.booleans())
@@ -92,15 +92,6 @@ def test_recorded_fits() -> None:
     np.testing.assert_allclose(fitted, learned.answers("learned_ridge", "fit"), rtol=0, atol=1e-7)
 
 
-def groups_of(*sizes: int) -> StepTable:
-    """Groups of as many episodes of one step, all of them lost."""
-    n = sum(sizes)
-    return StepTable.from_arrays(
-        group=np.repeat([f"task {i}" for i in range(len(sizes))], sizes), trajectory=range(n), t=[0] * n,
-        state=[0] * n, action=[0] * n, next_state=[1] * n, reward=[0] * n, won=[0] * n,
-    )  # fmt: skip
-
-
 def by_ridge(table: StepTable) -> Floats:
     return spa(table, contributions="ridge", grounding="penalty")
 
@@ -118,8 +109,8 @@ def test_a_group_that_would_take_too_long_is_refused_before_it_is_solved(
         return solve(blocks)
 
     monkeypatch.setattr(np.linalg, "eigh", counted)
-    assert not method(groups_of(20, 3)).any()
+    assert not method(groups_of([0] * 20, [0] * 3)).any()
     assert sorted(solved) == [(1, 3, 3), (1, 20, 20)]
-    with pytest.raises(ValueError, match="at most 20 trajectories, group 'task 1' has 21; divide its trajectories"):
-        method(groups_of(20, 21))
+    with pytest.raises(ValueError, match="at most 20 trajectories, group 1 has 21; divide its trajectories"):
+        method(groups_of([0] * 20, [0] * 21))
     assert len(solved) == 2

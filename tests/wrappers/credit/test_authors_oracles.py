@@ -40,37 +40,25 @@ def _episode_spans(size=0.1):
     return spans(of.trajectory_return[of.trajectory] - _penalty(size), of.group)
 
 
-@pytest.mark.parametrize(("with_std", "std"), [(True, "group"), (False, "none")])
-def test_grpo(with_std, std):
-    theirs = answers(EPISODES, f"grpo|std={with_std}|cross_steps=True")
-    assert_agree(grpo(table(), preset="authors", std=std), theirs, *([_episode_spans()] if with_std else []))
-
-
-def test_grpo_over_trajectories_without_std():
-    theirs = answers(EPISODES, "grpo|std=False|cross_steps=False")
-    assert_agree(grpo(table(), preset="authors", std="none", over="trajectories"), theirs)
-
-
-@pytest.mark.parametrize(("cross_steps", "over"), [(True, "steps"), (False, "trajectories")])
-def test_rloo(cross_steps, over):
-    theirs = answers(EPISODES, f"rloo|cross_steps={cross_steps}")
-    assert_agree(rloo(table(), preset="authors", over=over), theirs)
+@pytest.mark.parametrize("over", ["steps", "trajectories"])
+def test_grpo_rloo_and_reinforce_plus_plus(over):
+    crossing = f"cross_steps={over == 'steps'}"
+    assert_agree(
+        grpo(table(), preset="authors", std="none", over=over), answers(EPISODES, f"grpo|std=False|{crossing}")
+    )
+    assert_agree(rloo(table(), preset="authors", over=over), answers(EPISODES, f"rloo|{crossing}"))
+    ours = _per_case(reinforce_plus_plus_baseline, over=over)
+    assert_agree(ours, answers(EPISODES, f"rfpp_baseline|{crossing}"))
+    if over == "steps":
+        theirs = answers(EPISODES, f"grpo|std=True|{crossing}")
+        assert_agree(grpo(table(), preset="authors", std="group"), theirs, _episode_spans())
+        # A batch whose scores are all equal is a case without contrast here.
+        assert_agree(_per_case(reinforce_plus_plus), answers(EPISODES, "rfpp|gamma=1"), _episode_spans())
 
 
 def _per_case(method, **options):
     """Answers of a method that looks at the whole batch: the originals were given one case at a time."""
     return np.concatenate([method(of, preset="authors", **options) for of, _ in batches()])
-
-
-def test_reinforce_plus_plus():
-    # A batch whose scores are all equal is a case without contrast here.
-    assert_agree(_per_case(reinforce_plus_plus), answers(EPISODES, "rfpp|gamma=1"), _episode_spans())
-
-
-@pytest.mark.parametrize(("cross_steps", "over"), [(True, "steps"), (False, "trajectories")])
-def test_reinforce_plus_plus_baseline(cross_steps, over):
-    theirs = answers(EPISODES, f"rfpp_baseline|cross_steps={cross_steps}")
-    assert_agree(_per_case(reinforce_plus_plus_baseline, over=over), theirs)
 
 
 def test_graphgpo_distances_and_shipped_modes() -> None:
@@ -215,6 +203,7 @@ def _from_paths(figure, paths):
 
 
 def _table(rows, valid=None):
+    """Table of steps (trajectory, t, state, action, next state, won)."""
     number, t, state, action, next_state, won = zip(*rows, strict=True)
     return StepTable.from_arrays(
         group=[0] * len(rows), trajectory=number, t=t, state=state, action=action, next_state=next_state,

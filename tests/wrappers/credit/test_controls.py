@@ -5,9 +5,8 @@ import pytest
 
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
+from wrappers.credit import dapo, graphgpo
 from wrappers.credit.controls import broadcast, shuffled
-from wrappers.credit.dapo import dapo
-from wrappers.credit.graphgpo import graphgpo
 
 TABLE = random_table(3)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -12,20 +13,12 @@ from hypothesis import strategies as st
 import wrappers.credit
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit.every_method import (
-    ARGUMENTS,
-    BRANCHING,
-    EMPTY,
-    FUNCTIONS,
-    METHODS,
-    ONE,
-    WITH_PRESETS,
-    beside,
-)
+from tests.wrappers.credit.every_method import ARGUMENTS, BRANCHING, EMPTY, METHODS, ONE, WITH_PRESETS, beside
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.random_trees import random_trees
+from tests.wrappers.credit.small_tables import close
+from wrappers.credit import CreditWrapper
 from wrappers.credit.options import declared
-from wrappers.credit.wrapper import CreditWrapper
 
 #: There are 67 methods and presets, and most share their code.
 fewer = settings(max_examples=settings().max_examples // 2)
@@ -42,14 +35,21 @@ LONE = {
     ("grpo", "authors"): 3.0, ("rewardflow", "authors"): 3.0, ("rloo", "authors"): 3.0, ("tree_grpo", "authors"): 3.0,
 }  # fmt: skip
 NO_COMPARISON = {"spa", "hisr", "gae", "prime", "process_reward", "istar", "rlsd", "rlcsd"}
+NEEDING_MORE = ("mean", "components")  # outcomes from 0 to 1, a table with components
+#: Options with a choice of words, and each of their words.
+WORDS = {
+    name: [
+        (option, value)
+        for option, kind in declared(method)[0].items()
+        for value in (get_args(kind) if get_origin(kind) is Literal else ())
+        if isinstance(value, str) and value not in NEEDING_MORE
+    ]
+    for name, method in METHODS.items()
+}
 
 
 def played(name: str, seed: int, **options: Any) -> StepTable:
     return (random_trees if name in BRANCHING else random_table)(seed, **options)
-
-
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
@@ -102,7 +102,9 @@ def test_batches_that_all_fail_score_exactly_0(name: str, preset: str, seed: int
 
 @pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
 def test_no_rows_and_one_row(name: str, preset: str) -> None:
-    assert METHODS[name](EMPTY, preset=preset, **beside(name, EMPTY)).shape[:1] == (0,)
+    for option, value in [("preset", preset), *(WORDS[name] if name != "potential" else ())]:
+        options = {"preset": preset, option: value}
+        assert METHODS[name](EMPTY, **options, **beside(name, EMPTY)).shape[:1] == (0,)
     found = METHODS[name](ONE, preset=preset, **beside(name, ONE))
     assert found.shape[:1] == (1,)
     if name not in NO_COMPARISON:
@@ -134,13 +136,12 @@ def test_an_argument_of_another_length_or_without_numbers_is_named(name: str, ar
 @pytest.mark.parametrize("name", METHODS)
 def test_unknown_names_are_answered_with_known_ones(name: str) -> None:
     table = played(name, 0)
-    for option, kind in declared(METHODS[name])[0].items():
-        if get_origin(kind) is Literal and isinstance(get_args(kind)[0], str):
-            with pytest.raises(ValueError, match=f"unknown {option} 'nothing'; known: '{get_args(kind)[0]}'"):
-                METHODS[name](table, **{option: "nothing"}, **beside(name, table))
-    with pytest.raises(ValueError, match="unknown preset 'papers'; known: '"):
-        METHODS[name](table, preset="papers", **beside(name, table))
-    refuses(TypeError, "unknown option 'gama'; known: ", METHODS[name], table, gama=1, **beside(name, table))
+    given, method = beside(name, table), METHODS[name]
+    for option, value in WORDS[name]:
+        words = f"unknown {option} 'nothing'; known: .*'{re.escape(value)}'"
+        refuses(ValueError, words, method, table, **given, **{option: "nothing"})
+    refuses(ValueError, "unknown preset 'papers'; known: '", method, table, preset="papers", **given)
+    refuses(TypeError, "unknown option 'gama'; known: ", method, table, gama=1, **given)
 
 
 def test_a_wrapper_uses_the_method_of_its_file() -> None:
@@ -148,6 +149,6 @@ def test_a_wrapper_uses_the_method_of_its_file() -> None:
     found = [each for each in classes if issubclass(each, CreditWrapper) and each is not CreditWrapper]
     assert len(found) >= 18
     for each in set(found) - {wrappers.credit.GAE}:  # it asks for values, and has a method without them
-        assert each.method is FUNCTIONS[each.method.__name__]
+        assert each.method is getattr(wrappers.credit, each.method.__name__)
         assert each.__name__.lower() == each.method.__name__.replace("_", "")
         assert each.__module__ == each.method.__module__

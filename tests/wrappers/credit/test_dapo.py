@@ -6,36 +6,19 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.trajectory import StepTable
 from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import groups_of
+from wrappers.credit import grpo
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
-from wrappers.credit.grpo import grpo
 
 PAGE = Path(__file__).parents[3] / "docs" / "credit" / "group_filters.md"
 
 
-def _groups(**episodes):
-    """Groups of one-step episodes, each (return, won)."""
-    rows = [(group, value, won) for group, members in episodes.items() for value, won in members]
-    n = len(rows)
-    return StepTable.from_arrays(
-        group=[row[0] for row in rows], trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
-        next_state=["goal" if row[2] else "pit" for row in rows], reward=[row[1] for row in rows],
-        won=[row[2] for row in rows],
-    )  # fmt: skip
-
-
-TABLE = _groups(
-    mixed=[(1, True), (0, False)],
-    failed=[(0, False), (0, False)],
-    won=[(1, True), (1, True)],
-    partial=[(0.5, False), (0, False)],
-    quick=[(1.0, True), (0.9, True)],
-    alone=[(1, True)],
-)
+#: One group each in which some win, none, all; where returns of the lost or the won differ; and a lone one.
+TABLE = groups_of([1, 0], [0, 0], [1, 1], [0.5, 0], [1, 0.9], [1])
 
 
 def test_which_groups_have_contrast_and_their_scores() -> None:
@@ -43,7 +26,7 @@ def test_which_groups_have_contrast_and_their_scores() -> None:
     by_return = [True, False, False, True, True, False]
     assert contrasting_groups(TABLE, contrast="return").tolist() == by_return
     assert contrasting_groups(TABLE, preset="authors").tolist() == by_return
-    table = _groups(sums=[(0.1 + 0.2, False), (0.3, False)], exact=[(0.3 + 1e-6, False), (0.3, False)])
+    table = groups_of([0.1 + 0.2, 0.3], [0.3 + 1e-6, 0.3])
     assert contrasting_groups(table, contrast="return").tolist() == [False, True]
     # Outcomes 1 and 0: +-1/2 without the deviation, also where the returns say more.
     assert dapo(TABLE, std="none") == pytest.approx([0.5, -0.5, *[np.nan] * 9], nan_ok=True)
@@ -75,10 +58,9 @@ def test_overlong_penalties_by_hand() -> None:
     assert overlong_penalty([85, 140], max_length=100, buffer=20, floor=None).tolist() == [-0.25, -3]
     assert overlong_penalty(np.full((2, 3), 90), max_length=100, buffer=20).tolist() == [[-0.5] * 3] * 2
     assert not np.signbit(overlong_penalty([1], max_length=2, buffer=1)).any()
-    with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 0"):
-        overlong_penalty([1], max_length=100, buffer=0)
-    with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 101"):
-        overlong_penalty([1], max_length=100, buffer=101)
+    for buffer in (0, 101):
+        words = f"buffer must be between 1 and max_length=100 tokens, got {buffer}"
+        refuses(ValueError, words, overlong_penalty, [1], max_length=100, buffer=buffer)
     refuses(ValueError, "at least 0, got -1", overlong_penalty, [5, -1], max_length=100, buffer=10)
     refuses(ValueError, "at least 0, got nan", overlong_penalty, [np.nan], max_length=100, buffer=10)
     late = overlong_penalty(np.tile([0, 100], 6)[: len(TABLE)], max_length=100, buffer=20)
@@ -143,36 +125,26 @@ def test_sub_envs_without_contrast_are_played_again_until_there_are_enough_group
 
 def test_which_sub_envs_hold_no_contrast():
     envs = _corridors()
+    refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     _, infos = envs.reset(options=_tasks(7, 1, 4))
+    refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
     _play(envs, infos, np.ones(12, bool))
     assert envs.sub_envs_without_contrast().tolist() == [False] * 4 + [True] * 8
     # A full reset forgets the tasks and the table.
-    _, infos = envs.reset(options=_tasks(1, 7, 8))
-    _play(envs, infos, np.ones(12, bool))
-    assert envs.sub_envs_without_contrast().tolist() == [True] * 4 + [False] * 8
-
-
-def test_a_task_drawn_again_adds_to_its_group():
-    # Of task 7, four odd and even sub-environments win and lose; played in even ones only, it would be lost.
-    envs = _corridors()
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     _play(envs, infos, np.ones(12, bool))
-    mask = envs.sub_envs_without_contrast() & (np.arange(12) % 2 == 0)
+    without = envs.sub_envs_without_contrast()
+    assert without.tolist() == [True] * 4 + [False] * 4 + [True] * 4
+    # A task drawn again adds to its group. Of 7, odd and even sub-environments win and lose; in even ones only it would
+    # be lost.
+    mask = without & (np.arange(12) % 2 == 0)
     _, infos = envs.reset(options={"reset_mask": mask, "per_env": _tasks(7, 7, 7)})
     _play(envs, infos, mask)
     assert (envs.table().trajectory_group == envs.table().groups.index("task-7")).sum() == 8
     assert envs.sub_envs_without_contrast().tolist() == [False, True] * 2 + [False] * 4 + [False, True] * 2
 
 
-def test_unfinished_groups_have_no_answer_yet():
-    envs = _corridors()
-    refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
-    envs.reset(options=_tasks(1, 7, 4))
-    refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
-
-
 def test_the_wrapper_filters_by_its_own_options():
-    assert DAPO.method is dapo
     envs = DAPO(_NumberedCorridors(4, autoreset_mode=AutoresetMode.DISABLED), contrast="return")
     envs.reset(options=_tasks(1))
     # All are lost; one sub-environment jumped first, which costs 0.5.

@@ -4,8 +4,8 @@ import pytest
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit import graphgpo
 from wrappers.credit.evidence import agreement, pair_accuracy
-from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.group import number_pairs
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import wrappers.credit
 from agentgym.trajectory import Reply, StepTable, forks
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
@@ -19,65 +18,40 @@ from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.naive_branches import whole_rows
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit import (
-    gae,
-    gigpo,
-    graphgpo,
-    grpo,
-    hgpo,
-    potential,
-    process_reward,
-    reinforce_plus_plus,
-    reinforce_plus_plus_baseline,
-    rewardflow,
-    rloo,
-)
-from wrappers.credit.bpo import bpo
+from tests.wrappers.credit.small_tables import close, episodes
+from wrappers import credit
 from wrappers.credit.forks import Forest, over_forks, spread
-from wrappers.credit.group import contexts, episode_advantages
+from wrappers.credit.group import episode_advantages
 from wrappers.credit.options import declaration
 from wrappers.credit.potential import PRESETS as POTENTIALS
 from wrappers.credit.returns import discounted_returns, episode_level, mean_returns
 from wrappers.credit.segments import by_count, by_event, by_turn
-from wrappers.credit.state_graph import transitions
-from wrappers.credit.tree_grpo import tree_grpo
-from wrappers.credit.vine import vine
 
 # Three episodes, two of which begin alike: b was cut from a after its first step.
 #
 #   a:  s -x-> u -up-> goal      rows 0 1, won
 #   b:         u -down-> pit     row 2
 #   c:  s -left-> pit            row 3
-TREE = StepTable.from_arrays(
-    group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0], state=["s", "u", "u", "s"],
-    action=["x", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"], reward=[0, 1, 0, 0],
-    won=[1, 1, 0, 0], parent={"b": ("a", 0)},
-)  # fmt: skip
+TREE = episodes("s -x-> u -up-> goal +", "0.0: u -down-> pit", "s -left-> pit")
 
 
 def test_grpo_and_graphgpo_by_hand() -> None:
     # Outcomes 1, 0, 0: mean 1/3, sample deviation sqrt(1/3); a: 2/3 of it, b and c: -1/3. Row 0 is a's and b's.
     a, b = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3)
-    np.testing.assert_allclose(grpo(TREE, eps=0.0), [(a + b) / 2, a, b, b])
+    np.testing.assert_allclose(credit.grpo(TREE, eps=0.0), [(a + b) / 2, a, b, b])
     # Distances: u 1, s 2, pit 3 (one more than the largest). Out of s, x is worth .8^2 and left .8^4; out of u, up is
     # worth .8 and down .8^4: two edges each, so +-1 / sqrt(2), beside GRPO's.
     a, b, step = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3), np.sqrt(0.5)
     expected = [step + (a + b) / 2, step + a, -step + b, -step + b]
-    np.testing.assert_allclose(graphgpo(TREE, eps=0.0), expected)
+    np.testing.assert_allclose(credit.graphgpo(TREE, eps=0.0), expected)
     # A hundred continuations of the step from u, all to the pit: out of s there are still two steps, x and left.
     many = 100
-    tree = StepTable.from_arrays(
-        group=["g"] * (3 + many), trajectory=["a", "a", "c", *range(many)], t=[0, 1, 0] + [1] * many,
-        state=["s", "u", "s"] + ["u"] * many, action=["x", "up", "left"] + ["down"] * many,
-        next_state=["u", "goal", "pit"] + ["pit"] * many, reward=[0, 1, 0] + [0] * many,
-        won=[1, 1, 0] + [0] * many, parent=dict.fromkeys(range(many), ("a", 0)),
-    )  # fmt: skip
-    for method, of_steps in ((graphgpo, {"beta_episode": 0.0}), (rewardflow, {"alpha_trajectory": 0.0})):
+    tree = episodes("s -x-> u -up-> goal +", "s -left-> pit", *["0.0: u -down-> pit"] * many)
+    for method, of_steps in ((credit.graphgpo, {"beta_episode": 0.0}), (credit.rewardflow, {"alpha_trajectory": 0.0})):
         steps = method(tree, unit="visit", eps=0.0, **of_steps)
         np.testing.assert_allclose(steps[[0, 2]], [np.sqrt(0.5), -np.sqrt(0.5)])
-    assert grpo(tree)[0] < grpo(tree)[1]
-    np.testing.assert_allclose(grpo(tree)[0], (grpo(tree)[1] + many * grpo(tree)[3]) / (many + 1))
+    assert credit.grpo(tree)[0] < credit.grpo(tree)[1]
+    np.testing.assert_allclose(credit.grpo(tree)[0], (credit.grpo(tree)[1] + many * credit.grpo(tree)[3]) / (many + 1))
 
 
 def forest(seed: int, groups: int = 3) -> StepTable:
@@ -129,12 +103,13 @@ def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
     return np.array([np.mean(of_whole[source == row], axis=0) for row in range(len(table))])
 
 
-#: What all methods do, in a form in which it is what the episodes give one by one.
+#: What all methods do, in forms in which it is what the episodes give one by one.
+EDGES, AUTHORS = {"unit": "edge"}, {"preset": "authors"}
 SAME = {
-    "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {},
-    "frontier": {}, "gae": {}, "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
-    "hisr": {}, "igpo": {}, "potential": {}, "prime": {},
-    "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
+    "graphgpo": [EDGES], "rewardflow": [EDGES], "action_targets": [{}], "attribution": [{}], "frontier": [{}],
+    "gae": [{}], "gigpo": [{}, AUTHORS], "grpo": [{}, AUTHORS], "hcapo": [{"smoothing": 0.5}], "hgpo": [{}, AUTHORS],
+    "hisr": [{}], "igpo": [{}], "potential": [{"preset": preset} for preset in POTENTIALS], "prime": [{}],
+    "rloo": [{}], "salt": [{}], "spa": [{"rescale": True}], "dapo": [{}], "ragen2": [{}],
 }  # fmt: skip
 #: Statistics over steps count each row once: compared elsewhere in this file.
 STEPS_ONCE = {
@@ -145,10 +120,11 @@ ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta
 
 
 @pytest.mark.parametrize("penalty", ["row", "discounted", "advantage"])
-@pytest.mark.parametrize("name", SAME)
-def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str, penalty: str) -> None:
-    method = getattr(wrappers.credit, name)
-    options = dict(SAME[name])
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, forms in SAME.items() for form in forms])
+def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
+    name: str, form: dict[str, Any], penalty: str
+) -> None:
+    method, options = METHODS[name], dict(form)
     if "penalty" in (method.__doc__ or "") and name not in ("action_targets", "attribution", "hisr", "spa"):
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
@@ -160,7 +136,7 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
 
 @pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
-    method = getattr(wrappers.credit, name)
+    method = METHODS[name]
     for table in FORESTS[:4]:
         arguments = beside(name, table)
         found = method(table, **arguments)
@@ -176,14 +152,14 @@ def test_scores_of_steps_count_once_and_outcomes_by_episode() -> None:
     for table in FORESTS:
         scores = np.random.default_rng(len(table)).normal(size=len(table))
         flat = dataclasses.replace(table, parent=np.full(table.n_trajectories, -1))
-        steps = process_reward(table, scores=scores, alpha_trajectory=0.0)
-        np.testing.assert_allclose(steps, process_reward(flat, scores=scores, alpha_trajectory=0.0))
-        np.testing.assert_allclose(process_reward(table, scores=scores, alpha=0.0), grpo(table))
+        steps = credit.process_reward(table, scores=scores, alpha_trajectory=0.0)
+        np.testing.assert_allclose(steps, credit.process_reward(flat, scores=scores, alpha_trajectory=0.0))
+        np.testing.assert_allclose(credit.process_reward(table, scores=scores, alpha=0.0), credit.grpo(table))
         whole, source = table.unfolded()
         options = {"scores": scores[source], "alpha_trajectory": 0.0, "compare": "first"}
         first = {int(source[whole.order[whole.offsets[i]]]) for i in range(whole.n_trajectories)}
         members = [row for row in sorted(first) if table.group[row] == 0]
-        found = process_reward(table, **{**options, "scores": scores}, eps=0.0)[table.group == 0]
+        found = credit.process_reward(table, **{**options, "scores": scores}, eps=0.0)[table.group == 0]
         if len(members) > 1:
             of_first = scores[members]
             expected = (scores[table.group == 0] - of_first.mean()) / of_first.std(ddof=1)
@@ -197,40 +173,23 @@ def test_returns_to_go_are_the_mean_over_the_episodes_and_are_whitened_over_rows
         np.testing.assert_allclose(mean_returns(table, gamma=0.9), expected, atol=1e-12)
         if np.ptp(expected):
             whitened = (expected - expected.mean()) / np.sqrt(expected.var(ddof=1) + 1e-8)
-            np.testing.assert_allclose(reinforce_plus_plus(table, gamma=0.9), whitened, atol=1e-9)
+            np.testing.assert_allclose(credit.reinforce_plus_plus(table, gamma=0.9), whitened, atol=1e-9)
 
 
-def test_authors_presets_take_forks_too() -> None:
+def test_values_behind_the_end_are_those_of_the_episode() -> None:
     for table in FORESTS:
         whole, source = table.unfolded()
-        for method in (grpo, gigpo, hgpo):
-            found = method(table, preset="authors")
-            np.testing.assert_allclose(found, averaged(table, method(whole, preset="authors")), atol=1e-9)
-        for preset in POTENTIALS:
-            found = potential(table, preset=preset)
-            np.testing.assert_allclose(found, averaged(table, potential(whole, preset=preset)), atol=1e-9)
-        last = np.linspace(-1, 1, table.n_trajectories)
-        values = np.random.default_rng(0).normal(size=len(table))
-        found = gae(table, values=values, last_values=last, lam=0.8)
-        of_whole = gae(whole, values=values[source], last_values=last, lam=0.8)
-        np.testing.assert_allclose(found, averaged(table, of_whole), atol=1e-9)
+        last, values = np.linspace(-1, 1, table.n_trajectories), np.random.default_rng(0).normal(size=len(table))
+        found = credit.gae(table, values=values, last_values=last, lam=0.8)
+        close(found, averaged(table, credit.gae(whole, values=values[source], last_values=last, lam=0.8)))
 
 
-def test_what_depends_on_the_rows_before_is_what_the_whole_episode_says() -> None:
+def test_segments_are_those_of_the_whole_episode() -> None:
     for table in FORESTS:
         whole, source = table.unfolded()
-        for invalid in ("bypass", "self_loop", "keep"):
-            found = transitions(table, invalid, noise_states=("Nothing happens.",))
-            expected = transitions(whole, invalid, noise_states=("Nothing happens.",))
-            for column, of_whole in zip(found, expected, strict=True):
-                assert column[source].tolist() == of_whole.tolist()
         assert by_turn(table)[source].tolist() == by_turn(whole).tolist()
         events = np.random.default_rng(1).random(len(table)) < 0.4
         assert by_event(table, events)[source].tolist() == by_event(whole, events[source]).tolist()
-        for (ids, count), (of_whole, n) in zip(contexts(table, 3), contexts(whole, 3), strict=True):
-            pairs = set(zip(ids[source].tolist(), of_whole.tolist(), strict=True))
-            assert count == n
-            assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})  # one to one
 
 
 def test_without_forks_nothing_is_copied() -> None:
@@ -256,10 +215,8 @@ def test_rows_that_some_episodes_score_and_what_cannot_be_said_of_forks() -> Non
         return np.where(table.won, 3.0, np.nan)
 
     np.testing.assert_array_equal(of_won(TREE), [3.0, 3.0, np.nan, np.nan])
-    with pytest.raises(
-        ValueError, match=r"cut from others \(StepTable.parent\): a shared step has no unique segment among"
-    ):
-        by_count(TREE, 2)
+    words = r"cut from others \(StepTable.parent\): a shared step has no unique segment among"
+    refuses(ValueError, words, by_count, TREE, 2)
     refuses(ValueError, "an episode level compares whole episodes", episode_advantages, TREE, np.zeros(4), {})
     assert episode_level.__name__ == "episode_level"
 
@@ -275,7 +232,7 @@ SHARING = {
 def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, method = FORESTS[0], getattr(wrappers.credit, name)
+    table, method = FORESTS[0], METHODS[name]
     arguments = beside(name, table)
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
@@ -296,15 +253,18 @@ def test_shared_prefixes_say_what_whole_episodes_say(
     tables = [*FORESTS, *(random_trees(seed, groups=3, size=2) for seed in range(4))]
     common = {**level, "penalty": penalty, "invalid_penalty": 0.3, "outcome": "return"}
     calls = [
-        lambda table, std=std, ddof=ddof: grpo(table, std=std, ddof=ddof, **common)
+        lambda table, std=std, ddof=ddof: credit.grpo(table, std=std, ddof=ddof, **common)
         for std in ("group", "batch", "none")
         for ddof in (0, 1)
     ]
-    calls += [lambda table: rloo(table, **common), lambda table: reinforce_plus_plus_baseline(table, **common)]
     calls += [
-        lambda table: reinforce_plus_plus(table, gamma=0.9, penalty=penalty, invalid_penalty=0.3),
-        lambda table: reinforce_plus_plus(table, preset="authors", penalty=penalty, invalid_penalty=0.3),
-        lambda table: process_reward(table, scores=table.reward - table.t, horizon="to_go", gamma=0.5),
+        lambda table: credit.rloo(table, **common),
+        lambda table: credit.reinforce_plus_plus_baseline(table, **common),
+    ]
+    calls += [
+        lambda table: credit.reinforce_plus_plus(table, gamma=0.9, penalty=penalty, invalid_penalty=0.3),
+        lambda table: credit.reinforce_plus_plus(table, preset="authors", penalty=penalty, invalid_penalty=0.3),
+        lambda table: credit.process_reward(table, scores=table.reward - table.t, horizon="to_go", gamma=0.5),
     ]
     for table in tables:
         expected = [call(table) for call in calls]
@@ -326,10 +286,10 @@ def test_a_chain_of_thousands_of_forks_by_hand() -> None:
     own = np.where(np.arange(many) % 2 == 0, z, -z)
     expected = np.stack((shared, own), axis=1).ravel()
     assert table.episode_length.sum() == many * (many + 3) // 2 > forks.MOST_UNFOLDED
-    np.testing.assert_allclose(grpo(table, eps=0.0), expected, atol=1e-11)
+    np.testing.assert_allclose(credit.grpo(table, eps=0.0), expected, atol=1e-11)
     # A loss costs the mean of the others, as a win gains it: 1/2 * 8000 / 7999.
-    np.testing.assert_allclose(rloo(table), expected / z * 0.5 * many / (many - 1), atol=1e-11)
-    for method in (rewardflow, graphgpo, reinforce_plus_plus, reinforce_plus_plus_baseline):
+    np.testing.assert_allclose(credit.rloo(table), expected / z * 0.5 * many / (many - 1), atol=1e-11)
+    for method in (credit.rewardflow, credit.graphgpo, credit.reinforce_plus_plus, credit.reinforce_plus_plus_baseline):
         assert np.isfinite(method(table)).all()
 
 
@@ -339,7 +299,7 @@ def test_what_is_not_unfolded_takes_linear_memory(monkeypatch: pytest.MonkeyPatc
     for n in (1_000, 8_000):  # unfolded 126,000 and 8 million rows
         table = ladder(n)
         tracemalloc.start()
-        grpo(table)
+        credit.grpo(table)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 12 * peaks[0]
@@ -359,7 +319,6 @@ def test_trees_sums_and_marks_by_hand() -> None:
     assert forest.leaves.tolist() == [4, 2, 1, 1, 2, 1, 1, 1, 1]
     # Ways begin at the roots' first rows, and behind every fork on both sides.
     assert forest.begins.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
-    forest = Forest(TABLE)
     assert forest.below(np.array([1.0, 10, 100, 1000, 10000])).tolist() == [
         1111, 101, 1, 1, 1010, 10, 100, 1000, 10000,
     ]  # fmt: skip
@@ -384,22 +343,9 @@ def test_a_forest_equals_its_naive_twin(seed):
         assert forest.tree[i] == table.trajectory[rows[0]]
 
 
-BRANCHES_PROPERTIES_METHODS = [vine, bpo, tree_grpo]
+BRANCHES_PROPERTIES_METHODS = [credit.vine, credit.bpo, credit.tree_grpo]
 WITH_PRESETS = [(method, preset) for method in BRANCHES_PROPERTIES_METHODS for preset in declaration(method)[1]]
 SEEDS = st.integers(0, 10**6)
-
-
-def _close(a, b, atol=1e-9):
-    np.testing.assert_allclose(a, b, rtol=0, atol=atol)
-
-
-@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
-@given(seed=SEEDS)
-def test_which_rows_are_scored(method, seed):
-    table = random_trees(seed)
-    scored = np.isfinite(method(table))
-    # Several episodes of a group begin in its first state, so that the value of every beginning is known.
-    assert np.array_equal(scored, table.parent[table.trajectory] < 0 if method is vine else np.ones(len(table), bool))
 
 
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
@@ -407,16 +353,16 @@ def test_which_rows_are_scored(method, seed):
 def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     table = random_trees(seed)
     scaled = dataclasses.replace(table, reward=table.reward * factor)
-    if method is tree_grpo:
-        _close(tree_grpo(scaled, eps=0.0), tree_grpo(table, eps=0.0))
-        _close(tree_grpo(scaled, compare="parent"), factor * tree_grpo(table, compare="parent"))
+    if method is credit.tree_grpo:
+        close(credit.tree_grpo(scaled, eps=0.0), credit.tree_grpo(table, eps=0.0))
+        close(credit.tree_grpo(scaled, compare="parent"), factor * credit.tree_grpo(table, compare="parent"))
     else:
-        _close(method(scaled), factor * method(table))
-    _close(method(scaled, outcome="won"), method(table, outcome="won"))
+        close(method(scaled), factor * method(table))
+    close(method(scaled, outcome="won"), method(table, outcome="won"))
 
 
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
-def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused(method, preset):
+def test_large_rewards_of_branches_overflow_nowhere_and_huge_ones_are_refused(method, preset):
     table = random_trees(1)
     table.reward[table.parent[table.parent >= 0][0]] = 1e101
     refuses(ValueError, "rewards must be within", method, table, preset=preset)

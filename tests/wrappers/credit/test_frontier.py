@@ -10,9 +10,8 @@ from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.attribution import attribution
-from wrappers.credit.frontier import PRESETS, Frontier, frontier, frontier_values
-from wrappers.credit.grpo import grpo
+from wrappers.credit import attribution, grpo
+from wrappers.credit.frontier import frontier, frontier_values
 
 # One short and one long way to the goal, one way into the pit, and one that only waits.
 TABLE = episodes("s -a-> u -in-> goal +", "s -b-> v -on-> u -in-> goal +", "s -c-> pit", "s -wait-> s -c-> pit")
@@ -147,6 +146,3 @@ def test_the_episode_level_and_options() -> None:
     assert frontier(TABLE, alpha_step=0.0) == pytest.approx(grpo(TABLE))
     for gamma in (0.0, 1.0, -0.5):
         refuses(ValueError, "gamma must be", frontier, TABLE, gamma=gamma)
-    refuses(ValueError, r"unknown preset 'paper'; .*default", frontier, TABLE, preset="paper")
-    assert set(PRESETS) == {"default"}
-    assert Frontier.method is frontier

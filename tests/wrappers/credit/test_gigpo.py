@@ -1,8 +1,7 @@
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.grpo import grpo
+from wrappers.credit import gigpo, grpo
 
 # "u" is visited three times, twice by the first episode.
 TABLE = episodes("s -a-> u -b-> s -a-> u -c-> goal +", "s -d-> u -e-> pit", reward=8.0)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.random_tables import random_table
@@ -8,26 +8,25 @@ from wrappers.credit.group import counting_sort, number_pairs, standardise, visi
 from wrappers.credit.grpo import PRESETS
 
 
-@given(pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), max_size=60))
-@settings(deadline=None)
-def test_number_pairs_equals_sorting(pairs):
+def check_pairs(pairs, n_first, n_second):
     first, second = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
-    ids, example = number_pairs(first, 6, second, 8)
+    ids, example = number_pairs(first, n_first, second, n_second)
     distinct = sorted(set(pairs))
     assert ids.tolist() == [distinct.index(pair) for pair in pairs]
     assert example.tolist() == [pairs.index(pair) for pair in distinct]
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), max_size=60))
+def test_number_pairs_equals_sorting(pairs):
+    check_pairs(pairs, 6, 8)
 
 
 @pytest.mark.parametrize("bounds", [(1, 1), (300, 70_000), (70_000, 3), (2**33, 2**40)])
 def test_pairs_of_any_range_equal_sorting(bounds):
     # Few possible pairs are numbered in a table of them, others are sorted 16 bits at a time.
     rng = np.random.default_rng(bounds[0])
-    first, second = (rng.choice(rng.integers(0, bound, 9), 200) for bound in bounds)
-    ids, example = number_pairs(first, bounds[0], second, bounds[1])
-    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
-    distinct = sorted(set(pairs))
-    assert ids.tolist() == [distinct.index(pair) for pair in pairs]
-    assert example.tolist() == [pairs.index(pair) for pair in distinct]
+    first, second = (rng.choice(rng.integers(0, bound, 9), 200).tolist() for bound in bounds)
+    check_pairs(list(zip(first, second, strict=True)), *bounds)
 
 
 @pytest.mark.parametrize("n_keys", [1, 2, 65_536, 65_537, 2**32 + 1])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.grpo import grpo
+from wrappers.credit import grpo
 
 # Returns 1, 0, 0 over episodes of 1, 1 and 3 steps.
 TABLE = episodes("s -a-> goal +", "s -b-> pit", "s -c-> u -c-> v -c-> w")

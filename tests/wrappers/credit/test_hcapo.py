@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
-from wrappers.credit.grpo import grpo
+from wrappers.credit import grpo
 from wrappers.credit.hcapo import hcapo, hindsight_ratios
 
 TABLE = episodes("s -right-> u -up-> v -up-> goal +", "s -left-> pit")
@@ -84,10 +84,6 @@ def test_what_is_not_known_failed_groups_penalties_and_wrong_numbers() -> None:
     # Off the reward of (0, 1): its episode loses 1/4 against the other; what was to come is less by 1/2 before it.
     felt = hcapo(invalid, invalid_penalty=0.5, penalty="discounted", **given) - plain
     np.testing.assert_allclose(felt, [-0.25 - 0.25, -0.25 - 0.25, -0.25 + 0.25, 0.25 + 0.25])
-    none = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
-    for against in ("reply", "episode"):
-        assert hcapo(none, hindsight=[], smoothing=0.5, neighbours="both", against=against).shape == (0,)
-    refuses(ValueError, "hindsight must hold one number per row", hcapo, TABLE, hindsight=[0.0])
     with pytest.raises(ValueError, match=r"temper must be at least 1e-06, got 0\.0"):
         hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, temper=0.0)
     refuses(ValueError, "low must be between 0 and 1", hcapo, TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)
@@ -116,11 +112,8 @@ def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing:
 
 
 @given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.5]))
-def test_equals_plain_loops_whatever_the_order(seed: int, smoothing: float) -> None:
-    table, rng = random_table(seed, win=0.5), np.random.default_rng(seed)
-    hindsight, plain = -3 * rng.random((2, len(table)))
+def test_equals_plain_loops(seed: int, smoothing: float) -> None:
+    table = random_table(seed, win=0.5)
+    hindsight, plain = -3 * np.random.default_rng(seed).random((2, len(table)))
     found = hcapo(table, hindsight=hindsight, plain=plain, smoothing=smoothing)
     np.testing.assert_allclose(found, naive(table, hindsight, plain, smoothing), atol=1e-9)
-    rows = rng.permutation(len(table))
-    shuffled = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows], smoothing=smoothing)
-    np.testing.assert_allclose(shuffled, found[rows], atol=1e-9)

@@ -6,10 +6,8 @@ from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard, trajectories
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.gigpo import gigpo
+from wrappers.credit import gigpo, grpo, hgpo
 from wrappers.credit.group import contexts
-from wrappers.credit.grpo import grpo
-from wrappers.credit.hgpo import hgpo
 
 # u is reached from s twice (returns 1 and 0) and from v once (return 0).
 TABLE = episodes("s -a-> u -b-> goal +", "s -a-> u -c-> pit", "v -a-> u -d-> pit")
@@ -99,6 +97,5 @@ def _naive(table, k, alpha, gamma):
 @pytest.mark.parametrize("seed", range(5))
 def test_equals_its_naive_twin(k, alpha, seed):
     table = random_table(seed, states=4, steps=20)
-    shuffled = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
-    for each in (table, shuffled):
-        np.testing.assert_allclose(hgpo(each, k=k, alpha=alpha), _naive(each, k, alpha, 0.95), atol=1e-9)
+    table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
+    np.testing.assert_allclose(hgpo(table, k=k, alpha=alpha), _naive(table, k, alpha, 0.95), atol=1e-9)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
@@ -25,17 +26,15 @@ MATTERED = [1.0, 0.5, 3.0, 2.0, 1.0, 1.0]
 #: .5 * 1.5 and .25 * 5 are .75 and 1.25: 3/8 and 5/8 of the success.
 
 
-@pytest.mark.parametrize(
-    ("options", "rewards"),
-    [
-        ({"alpha": 0.0}, [0, 0.375, 0, 0.625, 0, 0]),
-        ({"alpha": 0.0, "scale": "one"}, [0, 0.375, 0, 0.625, 0, 1]),
-        ({"alpha": 0.0, "scale": "predicted"}, [0, 0.28125, 0, 0.46875, 0, 0.5]),
-        ({"alpha": 0.0, "place": "spread"}, [0.1875, 0.1875, 0.3125, 0.3125, 0, 0]),
-        ({"alpha": 0.2}, [0.2, 0.5, 0, 0.7, 0.2, 0.2]),
-        ({"alpha": 0.2, "grounding": "penalty"}, [0, 0.3, -0.2, 0.5, 0, 0]),
-        ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
-    ],
+@cases(
+    "options, rewards",
+    ({"alpha": 0.0}, [0, 0.375, 0, 0.625, 0, 0]),
+    ({"alpha": 0.0, "scale": "one"}, [0, 0.375, 0, 0.625, 0, 1]),
+    ({"alpha": 0.0, "scale": "predicted"}, [0, 0.28125, 0, 0.46875, 0, 0.5]),
+    ({"alpha": 0.0, "place": "spread"}, [0.1875, 0.1875, 0.3125, 0.3125, 0, 0]),
+    ({"alpha": 0.2}, [0.2, 0.5, 0, 0.7, 0.2, 0.2]),
+    ({"alpha": 0.2, "grounding": "penalty"}, [0, 0.3, -0.2, 0.5, 0, 0]),
+    ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
     found = hisr(TABLE, contributions=PREDICTED, importance=MATTERED, segments=SEGMENTS, **options)
@@ -44,9 +43,7 @@ def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
 
 def test_rewards_of_segments_by_hand() -> None:
     # Products .75 and -1.25.
-    found = hisr(
-        TABLE, contributions=[0, 0.5, 0, -0.25, 0, 0], importance=MATTERED, segments=SEGMENTS, alpha=0.0
-    )  # fmt: skip
+    found = hisr(TABLE, contributions=[0, 0.5, 0, -0.25, 0, 0], importance=MATTERED, segments=SEGMENTS, alpha=0.0)
     np.testing.assert_allclose(found, [0, 0.375, 0, -0.625, 0, 0], atol=1e-15)
     nan = np.nan
     plain: Any = {"segments": SEGMENTS, "alpha": 0.0}
@@ -90,21 +87,18 @@ def test_the_tables_of_the_paper() -> None:
     for printed in load("golden")["hisr_tables"]["tables"].values():
         n = len(printed["R_hat"])
         table = episodes(" ".join(["s", *["-a-> s"] * n, "+"]))
-        found = hisr(
-            table, contributions=printed["R_hat"], importance=printed["z_hat"], segments=by_turn(table), alpha=0.0
-        )  # fmt: skip
+        given = {"contributions": printed["R_hat"], "importance": printed["z_hat"], "segments": by_turn(table)}
+        found = hisr(table, alpha=0.0, **given)
         np.testing.assert_allclose(found, printed["R_him_paper"], rtol=0, atol=0.0025)
         rows += n
     assert rows == 23
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (([0.0], [0.0], [1]), r"mask must be of shape \(N, K\)"),
-        (([[0.0, 0.0]], [[0.0]], [[1]]), r"policy_lp must be of the mask's shape \(1, 1\), got shape \(1, 2\)"),
-        (([[0.0]], [[-np.inf]], [[1]]), "hindsight_lp must be finite inside the mask; token 0 of row 0 has -inf"),
-    ],
+@cases(
+    "arguments, words",
+    (([0.0], [0.0], [1]), r"mask must be of shape \(N, K\)"),
+    (([[0.0, 0.0]], [[0.0]], [[1]]), r"policy_lp must be of the mask's shape \(1, 1\), got shape \(1, 2\)"),
+    (([[0.0]], [[-np.inf]], [[1]]), "hindsight_lp must be finite inside the mask; token 0 of row 0 has -inf"),
 )
 def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
     refuses(ValueError, words, importance, *arguments)
@@ -113,15 +107,11 @@ def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
         refuses(ValueError, "clip must be above 0, or None", importance, [[0.0]], [[0.0]], [[1]], clip=number)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"contributions": [0.0]}, r"contributions must hold one number per row, .* got shape \(1,\)"),
-        ({"importance": [1, 1, 1, -0.5, 1, 1]}, "importance must be at least 0; row 3 has -0.5"),
-        ({"importance": [1, 1, 1, np.inf, 1, 1]}, "row 3 has inf"),
-        ({"segments": [0, 0, 2, 2, 0, 0]}, "rising by 0 or 1 from step to step; row 2 has 2"),
-        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
-    ],
+@cases(
+    "arguments, words",
+    ({"importance": [1, 1, 1, -0.5, 1, 1]}, "importance must be at least 0; row 3 has -0.5"),
+    ({"segments": [0, 0, 2, 2, 0, 0]}, "rising by 0 or 1 from step to step; row 2 has 2"),
+    ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     right: Any = {"contributions": PREDICTED, "importance": MATTERED, "segments": SEGMENTS}
@@ -161,9 +151,7 @@ def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed
 
 
 def _recorded_importance() -> Floats:
-    return importance(
-        learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask()
-    )  # fmt: skip
+    return importance(learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask())
 
 
 def test_the_papers_importance() -> None:
@@ -174,17 +162,15 @@ def test_the_papers_importance() -> None:
     np.testing.assert_allclose(shares, theirs, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("key", "options"),
-    [
-        ("r_him|scale=one", {"alpha": 0.0, "scale": "one"}),
-        ("r_fuse|scale=one", {"scale": "one"}),
-        ("r_fuse|scale=one|grounding=penalty", {"scale": "one", "grounding": "penalty"}),
-        ("r_him|scale=outcome", {"alpha": 0.0}),
-        ("r_him|scale=outcome|place=spread", {"alpha": 0.0, "place": "spread"}),
-        ("r_fuse|scale=outcome", {}),
-        ("r_fuse|scale=outcome|grounding=penalty", {"grounding": "penalty"}),
-    ],
+@cases(
+    "key, options",
+    ("r_him|scale=one", {"alpha": 0.0, "scale": "one"}),
+    ("r_fuse|scale=one", {"scale": "one"}),
+    ("r_fuse|scale=one|grounding=penalty", {"scale": "one", "grounding": "penalty"}),
+    ("r_him|scale=outcome", {"alpha": 0.0}),
+    ("r_him|scale=outcome|place=spread", {"alpha": 0.0, "place": "spread"}),
+    ("r_fuse|scale=outcome", {}),
+    ("r_fuse|scale=outcome|grounding=penalty", {"grounding": "penalty"}),
 )
 def test_the_paper(key: str, options: dict[str, Any]) -> None:
     found = hisr(

@@ -8,15 +8,11 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table
-from wrappers.credit.grpo import grpo
-from wrappers.credit.igpo import igpo
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit import grpo, igpo
 
 # Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.
-TABLE = StepTable.from_arrays(
-    group=["g"] * 5, trajectory=["a", "a", "a", "b", "b"], t=[0, 1, 2, 0, 1], state=["q", "u", "v", "q", "w"],
-    action=["look", "look", "say", "look", "say"], next_state=["u", "v", "right", "w", "wrong"], reward=[0, 0, 1, 0, 0],
-    won=[1, 1, 1, 0, 0],
-)  # fmt: skip
+TABLE = episodes("q -look-> u -look-> v -say-> right +", "q -look-> w -say-> wrong")
 BELIEFS = [0.1, 0.3, 0.9, 0.1, 0.0]
 REWARDS = np.array([0.2, 0.6, 1.0, -0.1, 0.0])  # gains, and outcomes at the end
 
@@ -82,10 +78,3 @@ def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
     beliefs = np.random.default_rng(seed).random(len(table))
     found = igpo(table, beliefs=beliefs, preset="authors", gamma=gamma, compare=compare)
     np.testing.assert_allclose(found, naive(table, beliefs, gamma, compare == "separate"), atol=1e-9)
-
-
-@given(seed=st.integers(0, 10**6))
-def test_a_constant_does_not_matter(seed: int) -> None:
-    table = random_table(seed)
-    beliefs = np.random.default_rng(seed).random(len(table))
-    np.testing.assert_allclose(igpo(table, beliefs=beliefs + 3.0), igpo(table, beliefs=beliefs), atol=1e-6)

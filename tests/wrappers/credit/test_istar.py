@@ -4,17 +4,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
+from tests.cases import cases
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree, spans, table
 from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit import grpo, process_reward, reinforce_plus_plus_baseline
 from wrappers.credit.forks import first_rows
 from wrappers.credit.group import whitened
-from wrappers.credit.grpo import grpo
 from wrappers.credit.istar import PRESETS, istar
-from wrappers.credit.process_reward import process_reward
-from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
 
 BETA = 0.05
 #: The second step of the first episode is refused.
@@ -48,25 +46,21 @@ def test_by_hand() -> None:
         assert (istar(TWO, scores=scores, preset=preset) == process_reward(TWO, scores=scores, preset=preset)).all()
 
 
-@pytest.mark.parametrize(
-    ("preset", "expected"),
-    [
-        # Scaled scores -1, 1, 0, 0; the first ones' mean is -1/2. Outcomes 1, .9 (refused) and 0; mean .5.
-        ("authors_grpo", [0.5 - 0.5, 0.4 + 1.5, -0.5 + 0.5, -0.5 + 0.5]),
-        ("authors", [0.0, 3.8, 0.0, 0.0]),  # two episodes: twice that
-    ],
+@cases(
+    "preset, expected",
+    # Scaled scores -1, 1, 0, 0; the first ones' mean is -1/2. Outcomes 1, .9 (refused) and 0; mean .5.
+    ("authors_grpo", [0.5 - 0.5, 0.4 + 1.5, -0.5 + 0.5, -0.5 + 0.5]),
+    ("authors", [0.0, 3.8, 0.0, 0.0]),  # two episodes: twice that,
 )
 def test_authors_by_hand(preset: str, expected: list[float]) -> None:
     np.testing.assert_allclose(istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], preset=preset), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("preset", "options", "key"),
-    [
-        ("authors", {}, "rloo"),
-        ("authors", {"alpha_trajectory": 0.0}, "process_only_rloo"),
-        ("authors_grpo", {}, "grpo|mean_norm"),
-    ],
+@cases(
+    "preset, options, key",
+    ("authors", {}, "rloo"),
+    ("authors", {"alpha_trajectory": 0.0}, "process_only_rloo"),
+    ("authors_grpo", {}, "grpo|mean_norm"),
 )
 def test_authors(preset: str, options: Any, key: str) -> None:
     assert_agree(istar(table(), scores=_scores(), preset=preset, **options), answers(AUTHORS, "istar", key), atol=1e-4)

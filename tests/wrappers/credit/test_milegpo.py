@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.wrappers.credit.naive import centred, compared, distances, groups, standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit import graphgpo
 from wrappers.credit.milegpo import PRESETS, branches, graph_and_branches, milegpo, milestones
 
 # Two ways of the same length to the goal: over m, which only winners take, and over n, which a loser takes as well.

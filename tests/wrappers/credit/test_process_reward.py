@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.refusals import refuses
+from tests.cases import cases
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.grpo import grpo
-from wrappers.credit.process_reward import process_reward
-from wrappers.credit.rloo import rloo
+from wrappers.credit import grpo, process_reward, rloo
 
 #: Rows 0 and 1 are one episode, 2 and 3 another; both begin in s.
 TWO = episodes("s -right-> u -up!-> goal +", "s -left-> v -up-> pit")
@@ -109,35 +107,31 @@ def test_by_hand() -> None:
         assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # To go: 1 + 3/2, 3, 0, 0; their mean is 5.5 / 4.
-        ({"std": "none", "horizon": "to_go", "gamma": 0.5}, [1.125, 1.625, -1.375, -1.375]),
-        # The first steps have 1 and 0.
-        ({"std": "none", "compare": "first"}, [0.5, 2.5, -0.5, -0.5]),
-        # Two members: the distance to the other's mean is twice that to the mean of both; "std" plays no part.
-        ({"relative": "rloo", "compare": "first"}, [1.0, 5.0, -1.0, -1.0]),
-        # Only s was visited twice.
-        ({"std": "none", "compare": "state"}, [0.5, 0.0, -0.5, 0.0]),
-        # Divided by 3, then less the mean 1/3.
-        ({"std": "none", "score_norm": "group"}, [0.0, 2 / 3, -1 / 3, -1 / 3]),
-    ],
+@cases(
+    "options, expected",
+    # To go: 1 + 3/2, 3, 0, 0; their mean is 5.5 / 4.
+    ({"std": "none", "horizon": "to_go", "gamma": 0.5}, [1.125, 1.625, -1.375, -1.375]),
+    # The first steps have 1 and 0.
+    ({"std": "none", "compare": "first"}, [0.5, 2.5, -0.5, -0.5]),
+    # Two members: the distance to the other's mean is twice that to the mean of both; "std" plays no part.
+    ({"relative": "rloo", "compare": "first"}, [1.0, 5.0, -1.0, -1.0]),
+    # Only s was visited twice.
+    ({"std": "none", "compare": "state"}, [0.5, 0.0, -0.5, 0.0]),
+    # Divided by 3, then less the mean 1/3.
+    ({"std": "none", "score_norm": "group"}, [0.0, 2 / 3, -1 / 3, -1 / 3]),
 )
 def test_what_is_compared(options: Any, expected: list[float]) -> None:
     np.testing.assert_allclose(process_reward(TWO, scores=[1, 3, 0, 0], **STEPS, **options), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("where", "penalised", "steps"),
-    [
-        # Row 1 is refused. Scores 0 less the penalty 4: -4 there, mean -1; to go: -4, -4, 0, 0 where it is discounted.
-        ("row", "both", [1.0, -3.0, 1.0, 1.0]),
-        ("discounted", "both", [-2.0, -2.0, 2.0, 2.0]),
-        ("row", "episode", [0.0, 0.0, 0.0, 0.0]),
-        ("discounted", "episode", [0.0, 0.0, 0.0, 0.0]),
-        ("advantage", "both", [0.0, -4.0, 0.0, 0.0]),
-    ],
+@cases(
+    "where, penalised, steps",
+    # Row 1 is refused. Scores 0 less the penalty 4: -4 there, mean -1; to go: -4, -4, 0, 0 where it is discounted.
+    ("row", "both", [1.0, -3.0, 1.0, 1.0]),
+    ("discounted", "both", [-2.0, -2.0, 2.0, 2.0]),
+    ("row", "episode", [0.0, 0.0, 0.0, 0.0]),
+    ("discounted", "episode", [0.0, 0.0, 0.0, 0.0]),
+    ("advantage", "both", [0.0, -4.0, 0.0, 0.0]),
 )
 def test_where_the_penalty_is_felt(where: Any, penalised: Any, steps: list[float]) -> None:
     options: Any = {"std": "none", "invalid_penalty": 4.0, "penalty": where, "penalised": penalised, "horizon": "to_go"}
@@ -150,17 +144,3 @@ def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
     lone = episodes("s -right-> u -up-> goal +")
     options: Any = {**STEPS, "singleton": singleton, "relative": "rloo"}
     np.testing.assert_allclose(process_reward(lone, scores=[3, 4], compare="first", **options), expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"scores": [0.0]}, r"scores must hold one number per row, .*, shape \(4,\), got shape \(1,\)"),
-        ({"scores": [0.0, np.inf, 0.0, 0.0]}, "scores must hold one number per row, .*; row 1 has inf"),
-        ({"scores": [0.0, 1e101, NAN, 0.0]}, "row 1 has 1e.101"),
-        ({"scores": ["much"] * 4}, "scores must hold one number per row"),
-        ({"scores": [0.0] * 4, "gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
-    ],
-)
-def test_wrong_input_is_named(arguments: Any, words: str) -> None:
-    refuses(ValueError, words, process_reward, TWO, **arguments)

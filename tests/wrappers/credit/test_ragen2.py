@@ -2,21 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
-from wrappers.credit.grpo import grpo
+from tests.wrappers.credit.small_tables import groups_of
+from wrappers.credit import grpo
 from wrappers.credit.ragen2 import ragen2, spread_groups
-
-
-def groups_of(*returns: list[float]) -> StepTable:
-    """One group per list, an episode of one step per return."""
-    group = [i for i, values in enumerate(returns) for _ in values]
-    reward = [value for values in returns for value in values]
-    n = len(group)
-    return StepTable.from_arrays(
-        group=group, trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
-        next_state=["goal" if value > 0.5 else "pit" for value in reward], reward=reward, won=np.array(reward) > 0.5,
-    )  # fmt: skip
-
 
 # Sample deviations of [x, 0] are x / sqrt(2).
 TABLE = groups_of([8, 0], [4, 0], [2, 0], [1, 0], [3, 3])

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.rloo import rloo
+from wrappers.credit import rloo
 
 TABLE = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> u -c-> v", reward=6.0)
 

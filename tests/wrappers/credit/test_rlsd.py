@@ -9,18 +9,11 @@ import pytest
 from agentgym.trajectory import StepTable
 from baselines.recipes import RECIPES, recipe
 from tests.refusals import refuses
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.grpo import grpo
-from wrappers.credit.rlcsd import rlcsd
-from wrappers.credit.rlsd import rlsd
-from wrappers.credit.sdpo import sdpo
-from wrappers.credit.turn_credit import turn_credit
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit import gigpo, grpo, rlcsd, rlsd, sdpo, turn_credit
 
 # a wins in three turns, b loses in two.
-TABLE = StepTable.from_arrays(
-    group=["g"] * 5, trajectory=["a", "a", "a", "b", "b"], t=[0, 1, 2, 0, 1], state=["s", "u", "v", "s", "w"],
-    action=["x"] * 5, next_state=["u", "v", "goal", "w", "pit"], reward=[0, 0, 1, 0, 0], won=[1, 1, 1, 0, 0],
-)  # fmt: skip
+TABLE = episodes("s -x-> u -x-> v -x-> goal +", "s -x-> w -x-> pit")
 MASK = [[1, 1], [1, 0], [1, 1], [1, 1], [1, 0]]
 NONE = np.full((5, 2), np.nan)
 
@@ -38,10 +31,7 @@ def test_by_hand() -> None:
     # What the teacher likes less is praised less where it won, and blamed more where it lost.
     liked, disliked = (rlsd(TABLE, gaps=np.full((5, 2), gap), mask=MASK) for gap in (1.0, -1.0))
     assert (liked > disliked)[np.array(MASK) > 0].all()
-    lost = StepTable.from_arrays(
-        group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"],
-        next_state=["u", "w"], reward=[0, 0], won=[0, 0],
-    )  # fmt: skip
+    lost = episodes("s -x-> u", "s -y-> w")
     assert not rlsd(lost, gaps=np.ones((2, 1)), mask=[[1], [1]]).any()
     assert not rlcsd(lost, contrasts=np.ones((2, 1)), mask=[[1], [1]]).any()
     assert sdpo(lost, gates=[1.0, np.nan], grpo=0.0)[0] == 0  # trained by the divergence alone
@@ -55,10 +45,7 @@ def test_by_hand() -> None:
 
 def test_turn_credit_by_hand() -> None:
     # Both episodes win and end alike: with the reset state scored neither is above the other.
-    table = StepTable.from_arrays(
-        group=["g"] * 6, trajectory=["a"] * 3 + ["b"] * 3, t=[0, 1, 2] * 2, state=list("suvswx"), action=["x"] * 6,
-        next_state=list("uvgwxg"), reward=[0, 0, 1] * 2, won=[1] * 6,
-    )  # fmt: skip
+    table = episodes("s -x-> u -x-> v -x-> g +", "s -x-> w -x-> x -x-> g +")
     after, tokens = [0.8, 0.9, 1.0, 0.0, 0.5, 1.0], np.array([3, 1, 2, 2, 2, 2])
     blind = turn_credit(table, given=after, tokens=tokens, scores="judge", beta=0.0)
     np.testing.assert_allclose(blind, [-0.4] * 3 + [0.4] * 3)
@@ -71,10 +58,8 @@ def test_turn_credit_by_hand() -> None:
     found = turn_credit(TABLE, given=[0.2, 0.5, 0.7, 0.2, 0.3], scores="values", gamma=0.0, worth="outcome")
     np.testing.assert_allclose(found, [0.5 + 0.3 - 0.8 / 3, 0.5 + 0.2 - 0.8 / 3, 0.5 + 0.3 - 0.8 / 3, -0.3, -0.7])
     np.testing.assert_allclose(grpo(TABLE, std="mean"), [1, 1, 1, -1, -1])
-    shaped = StepTable.from_arrays(
-        group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"], next_state=["u", "w"],
-        reward=[0.9, -0.1], won=[1, 0],
-    )  # fmt: skip
+    shaped = episodes("s -x-> u +", "s -y-> w")
+    shaped.reward[:] = [0.9, -0.1]
     refuses(ValueError, r"outcomes from 0 to 1, got -0\.1", grpo, shaped, std="mean")
     np.testing.assert_allclose(grpo(shaped, std="mean", outcome="won"), [1, -1])
     refuses(ValueError, "not for levels of steps", gigpo, TABLE, std="mean")
@@ -113,35 +98,13 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
         StepTable.from_arrays(**given, reward_components={"a": [1, 2]})
 
 
-def test_a_baseline_per_turn_index_hides_what_a_further_turn_earns() -> None:
-    # Stop after turn 1 with reward q1, or go on with probability p and earn q2: the true gradient in p is q2.
-    p, q1, q2 = 0.3, 0.5, 0.7
-    n = 1000
-    on = np.arange(n) < p * n
-    score = np.where(on, 1 / p, -1 / (1 - p))  # d log pi / dp of the choice in turn 1
-    by_index = (q1 - q1) + on * (q2 - q2)  # turn 2 against those that reached it
-    whole = q1 + on * q2
-    assert np.mean(score * by_index) == pytest.approx(0.0)
-    assert np.mean(score * (whole - whole.mean())) == pytest.approx(q2)
-    # turn_credit, whose absent turns count 0 in a mean over the whole group, is of the second kind.
-    table = StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 0, 1, 2], t=[0, 1, 0, 0], state=list("suss"), action=["on", "x", "end", "end"],
-        next_state=["u", "v", "w", "w"], reward=[q1, q2, q1, q1], won=[1] * 4,
-    )  # fmt: skip
+def test_absent_turns_count_0_in_a_mean_over_the_whole_group() -> None:
+    # Stop after turn 1 with q1, or go on and earn q2: a mean over those that reached turn 2 would hide it.
+    q1, q2 = 0.5, 0.7
+    table = episodes("s -on-> u -x-> v +", "s -end-> w +", "s -end-> w +")
+    table.reward[:] = [q1, q2, q1, q1]
     found = turn_credit(table, given=np.zeros(4), worth="outcome")
     np.testing.assert_allclose(found, [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
-
-
-def test_a_deviation_of_step_rewards_shrinks_with_silent_steps() -> None:
-    # The same reward of 1 in an episode of 4 and of 16 steps: z-scored over steps it weighs more in the longer one.
-    def weight(steps: int) -> float:
-        rewards = np.zeros(steps)
-        rewards[0] = 1.0
-        return float((rewards[0] - rewards.mean()) / rewards.std(ddof=1))
-
-    assert weight(16) > 2 * weight(4) * 0.9
-    sums = np.array([1.0, 0.0])  # of episodes: length plays no part
-    assert (sums[0] - sums.mean()) / sums.std(ddof=1) == pytest.approx(np.sqrt(0.5))
 
 
 def test_names_reach_the_scorer() -> None:

@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.grpo import grpo
-from wrappers.credit.rloo import rloo
-from wrappers.credit.salt import salt
+from wrappers.credit import grpo, rloo, salt
 
 # All three go right; of the two that go up once more, one wins and one loses. Episodes 2/3 -1/3 -1/3.
 TABLE = episodes("s -right-> u -up-> v -in-> goal +", "s -right-> u -up-> v -out-> pit", "s -right-> u -down-> pit")

@@ -1,11 +1,13 @@
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.options import LARGEST
@@ -20,47 +22,29 @@ def test_masks_and_what_was_not_scored() -> None:
     np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([1.0], r"q must hold one number per row, nan where it is not scored, shape \(2,\), got shape \(1,\)"),
-        ([[1.0], [2.0]], r"got shape \(2, 1\)"),
-        (["one", "two"], "could not convert"),
-        ([0.0, -np.inf], "row 1 has -inf, beyond"),
-        ([1e101, 0.0], "row 0 has 1e\\+101, beyond 1e\\+100"),
-    ],
+STEPS = partial(step_scores, "q", length=2)
+TOKENS = partial(token_scores, "q", mask=np.array([[True, False], [True, True]]))
+MASKS = partial(reply_tokens, length=2)
+
+
+@cases(
+    "read, values, words",
+    (STEPS, [1.0], r"q must hold one number per row, nan where it is not scored, shape \(2,\), got shape \(1,\)"),
+    (STEPS, [[1.0], [2.0]], r"got shape \(2, 1\)"),
+    (STEPS, ["one", "two"], "could not convert"),
+    (STEPS, [0.0, -np.inf], "row 1 has -inf, beyond"),
+    (STEPS, [1e101, 0.0], "row 0 has 1e\\+101, beyond 1e\\+100"),
+    (TOKENS, [[1.0], [2.0]], r"q must be of the mask's shape \(2, 2\), got shape \(2, 1\)"),
+    (TOKENS, [[1.0], [2.0, 3.0]], r"q must be of the mask's shape \(2, 2\) \("),
+    (TOKENS, [[0.0, 0.0], [0.0, np.inf]], "token 1 of row 1 has inf"),
+    (TOKENS, [[-1e101, 0.0], [0.0, 0.0]], "token 0 of row 0 has -1e"),
+    (MASKS, [True, False], r"mask must be of shape \(2, K\), a row per step, got shape \(2,\)"),
+    (MASKS, [[True], [True], [False]], r"got shape \(3, 1\)"),
+    (MASKS, [[True], [True, False]], r"mask must be of shape \(2, K\), a row per step \("),
+    (MASKS, [[0.5], [1.0]], "mask must hold True and False, got 0.5"),
 )
-def test_anything_else_is_refused_by_name(values: Any, words: str) -> None:
-    refuses(ValueError, words, step_scores, "q", values, 2)
-
-
-MASK = np.array([[True, False], [True, True]])
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([[1.0], [2.0]], r"q must be of the mask's shape \(2, 2\), got shape \(2, 1\)"),
-        ([[1.0], [2.0, 3.0]], r"q must be of the mask's shape \(2, 2\) \("),
-        ([[0.0, 0.0], [0.0, np.inf]], "token 1 of row 1 has inf"),
-        ([[-1e101, 0.0], [0.0, 0.0]], "token 0 of row 0 has -1e"),
-    ],
-)
-def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
-    refuses(ValueError, words, token_scores, "q", values, MASK)
-
-
-@pytest.mark.parametrize(
-    ("mask", "words"),
-    [
-        ([True, False], r"mask must be of shape \(2, K\), a row per step, got shape \(2,\)"),
-        ([[True], [True], [False]], r"got shape \(3, 1\)"),
-        ([[True], [True, False]], r"mask must be of shape \(2, K\), a row per step \("),
-        ([[0.5], [1.0]], "mask must hold True and False, got 0.5"),
-    ],
-)
-def test_masks_are_refused(mask: Any, words: str) -> None:
-    refuses(ValueError, words, reply_tokens, mask, 2)
+def test_anything_else_is_refused_by_name(read: Any, values: Any, words: str) -> None:
+    refuses(ValueError, words, read, values)
 
 
 TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")

@@ -3,18 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.rollout import collect
 from agentgym.trajectory import Ints, StepTable
-from policies.scripted import ExpertPolicy
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.segments import by_count, by_event, by_turn, checked_segments, whole
-from wrappers.reply import ReplyParser
 
 
 def moved(state: Any, action: Any, next_state: Any) -> bool:
@@ -32,14 +29,6 @@ MAKERS: dict[str, Callable[[StepTable], Ints]] = {
 def test_events_end_segments() -> None:
     table = episodes("s -look-> s -take-> u -put-> v -look-> v -look-> v", "s -look-> s", "s -take-> u")
     assert by_event(table, moved).tolist() == [0, 0, 1, 2, 2, 0, 0]
-    # Over half of those on ALFWorld have two or more turns, where an object was taken, put, cleaned, heated, ...
-    happens = ("take", "move", "put", "clean", "heat", "cool", "slice", "use")
-    env: Any = ReplyParser(gym.make("AgentRL/ALFWorld-v0", expert=True))
-    table = collect(env, ExpertPolicy(), tasks=[{"split": "train", "index": index} for index in range(8)], seed=0)
-    segments = by_event(table, lambda state, action, next_state: str(action).split()[0] in happens)
-    turns = np.unique(np.stack([table.trajectory, segments]), axis=1, return_counts=True)[1]
-    assert len(turns) > 2 * table.n_trajectories
-    assert (turns >= 2).mean() > 0.5
     # Rewards that states do not show: -0.1 per move, and 0.9 more where a box came home.
     table = episodes("s -a-> u -b-> v -c-> w", "s -a-> u -b-> v")
     table.reward[:] = [-0.1, 0.9, -0.1, -0.1, -0.1]
@@ -54,15 +43,12 @@ def test_events_end_segments() -> None:
 
     by_event(episodes("s -a-> s -a-> s -b-> u", "s -a-> s"), changed)
     assert asked == [("s", "a", "s"), ("s", "b", "u")]
-    refuses(ValueError, "k must be an integer of at least 1, got 0", by_count, random_table(0), 0)
 
 
-@pytest.mark.parametrize(
-    ("length", "k", "expected"),
-    [
-        (7, 1, [0] * 7), (7, 3, [0, 0, 0, 1, 1, 2, 2]), (8, 4, [0, 0, 1, 1, 2, 2, 3, 3]), (2, 4, [0, 1]),
-        (4, 4, [0, 1, 2, 3]),
-    ],
+@cases(
+    "length, k, expected",
+    (7, 1, [0] * 7), (7, 3, [0, 0, 0, 1, 1, 2, 2]), (8, 4, [0, 0, 1, 1, 2, 2, 3, 3]), (2, 4, [0, 1]),
+    (4, 4, [0, 1, 2, 3]),
 )  # fmt: skip
 def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
     table = episodes("s -a-> s", " ".join(["s", *["-a-> s"] * length]))
@@ -80,16 +66,14 @@ def test_segments_are_valid_in_any_order_of_rows(maker: str) -> None:
     assert MAKERS[maker](rebuild(table, np.arange(0))).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("segments", "words"),
-    [
-        ([0, 0, 1], r"shape \(4,\), got int64 of shape \(3,\)"),
-        ([0.0, 0.5, 1.0, 0.0], "got float64"),
-        ([1, 1, 1, 0], "row 0 has 1"),
-        ([0, 2, 2, 0], "row 1 has 2"),
-        ([0, 1, 0, 0], "row 2 has 0"),
-        ([0, 1, 2, 3], "row 3 has 3"),
-    ],
+@cases(
+    "segments, words",
+    ([0, 0, 1], r"shape \(4,\), got int64 of shape \(3,\)"),
+    ([0.0, 0.5, 1.0, 0.0], "got float64"),
+    ([1, 1, 1, 0], "row 0 has 1"),
+    ([0, 2, 2, 0], "row 1 has 2"),
+    ([0, 1, 0, 0], "row 2 has 0"),
+    ([0, 1, 2, 3], "row 3 has 3"),
 )
 def test_wrong_segments_are_named(segments: Any, words: str) -> None:
     refuses(ValueError, words, checked_segments, episodes("s -a-> s -a-> s -a-> s", "s -a-> s"), segments)

@@ -6,33 +6,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.refusals import refuses
+from tests.cases import cases
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.attribution import attribution
-from wrappers.credit.gae import gae
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.spa import spa
+from wrappers.credit import attribution, gae, gigpo, spa
 
 #: Won in three steps, the second refused; lost in one.
 TABLE = episodes("s -right-> u -wall!-> u -up-> goal +", "s -left-> pit")
 SHARES = [0.1, 0.2, 0.5, 0.3]
 
 
-@pytest.mark.parametrize(
-    ("options", "rewards"),
-    [
-        ({}, [0.6, 0.2, 1.0, 0.8]),
-        ({"grounding": "penalty"}, [0.1, -0.3, 0.5, 0.3]),
-        ({"grounding_weight": 0.0}, SHARES),
-        ({"grounding_weight": 0.0, "rescale": True}, [0.125, 0.25, 0.625, 0.0]),
-        # Two steps follow the first, one the second, none the last.
-        ({"times_left": True}, [1.2, 0.2, 0.0, 0.0]),
-        # Won, and all others lost: 1 - 0. Lost, and all others won: 0 - 1.
-        ({"share": "outcome"}, [1.5, 1.0, 1.5, -0.5]),
-    ],
+@cases(
+    "options, rewards",
+    ({}, [0.6, 0.2, 1.0, 0.8]),
+    ({"grounding": "penalty"}, [0.1, -0.3, 0.5, 0.3]),
+    ({"grounding_weight": 0.0}, SHARES),
+    ({"grounding_weight": 0.0, "rescale": True}, [0.125, 0.25, 0.625, 0.0]),
+    # Two steps follow the first, one the second, none the last.
+    ({"times_left": True}, [1.2, 0.2, 0.0, 0.0]),
+    # Won, and all others lost: 1 - 0. Lost, and all others won: 0 - 1.
+    ({"share": "outcome"}, [1.5, 1.0, 1.5, -0.5]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
     np.testing.assert_allclose(spa(TABLE, contributions=SHARES, **options), rewards, atol=1e-15)
@@ -52,8 +47,6 @@ def test_further_cases_by_hand() -> None:
     by_text = spa(table, contributions=np.zeros(4), refusals=("Nothing happens",))
     np.testing.assert_allclose(by_text, [0.0, 0.5, 0.5, 0.5])
     np.testing.assert_allclose(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
-    for preset in ("paper", "authors"):
-        assert spa(rebuild(TABLE, np.arange(0)), contributions=[], preset=preset, rescale=True).shape == (0,)
 
 
 def test_ridge_needs_no_model() -> None:
@@ -82,26 +75,12 @@ def test_rescaled_contributions_go_into_other_methods() -> None:
         np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-@pytest.mark.parametrize(
-    ("contributions", "words"),
-    [
-        ([0.0], r"one number per row, nan where it is not scored, shape \(4,\), got shape \(1,\)"),
-        ([0.0, 0.0, np.inf, 0.0], "row 2 has inf"),
-        (["a", "b", "c", "d"], "could not convert"),
-    ],
-)
-def test_wrong_contributions_are_named(contributions: Any, words: str) -> None:
-    refuses(ValueError, words, spa, TABLE, contributions=contributions)
-
-
-@pytest.mark.parametrize(
-    ("key", "options"),
-    [
-        ("reward", {}),
-        ("reward|grounding=penalty", {"grounding": "penalty"}),
-        ("reward_rescaled", {"rescale": True}),
-        ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
-    ],
+@cases(
+    "key, options",
+    ("reward", {}),
+    ("reward|grounding=penalty", {"grounding": "penalty"}),
+    ("reward_rescaled", {"rescale": True}),
+    ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
 )
 def test_the_paper(key: str, options: dict[str, Any]) -> None:
     found = spa(recorded(), contributions=learned.scores("contribution"), **options)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.processes import printed
 from tests.refusals import refuses
-from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit import TaskGraphs
 
 Steps = list[tuple[Hashable, Hashable, bool]]
 
@@ -42,17 +42,6 @@ def test_growing_equals_searching_anew_after_every_step(steps: Steps) -> None:
         assert graphs.distances("task") == naive(steps[: i + 1])
     assert graphs.n_nodes == len({state for step in steps for state in step[:2]})
     assert graphs.n_edges == len({step[:2] for step in steps if step[0] != step[1]})
-
-
-@given(st.lists(STEP, max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_steps_does_not_matter(steps: Steps, random) -> None:
-    one, other = TaskGraphs(), TaskGraphs()
-    for step in steps:
-        one.add(0, *step)
-    random.shuffle(steps)
-    for step in steps:
-        other.add(0, *step)
-    assert one.distances(0) == other.distances(0)
 
 
 def test_ways_of_any_length_and_later_successes() -> None:

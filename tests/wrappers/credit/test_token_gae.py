@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.oracles import load
-from tests.wrappers.credit.random_tables import random_table
-from wrappers.credit.gae import gae
+from tests.wrappers.credit.random_tables import random_table, random_turns
+from wrappers.credit import gae
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
 
 
@@ -45,21 +46,8 @@ def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, width = 4, 40
     gamma, lam, turn_gamma = rng.random(3)
-    rewards, values = np.zeros((n, width)), rng.normal(size=(n, width))
-    mask, ends = np.zeros((n, width), bool), np.zeros((n, width), bool)
-    last = rng.normal(size=n)
-    turns: list[list[tuple[float, list[float]]]] = []
-    for row in range(n):
-        at, mine = 0, []
-        for _ in range(rng.integers(0, 5)):
-            at += int(rng.integers(0, 4))
-            length = int(rng.integers(1, 5))
-            mask[row, at : at + length] = True
-            ends[row, at + length - 1] = True
-            rewards[row, at + length - 1] = rng.choice([0.0, 1.0, -0.1])
-            mine.append((rewards[row, at + length - 1], values[row, at : at + length].tolist()))
-            at += length
-        turns.append(mine)
+    rewards, mask, ends, turns = random_turns(rng, n, width, gap=4, longest=4)
+    values, last = rng.normal(size=(n, width)), rng.normal(size=n)
     flat, flat_returns = token_gae(rewards, values, mask, gamma=gamma, lam=lam, last_values=last)
     both, both_returns = bi_level_gae(
         rewards, values, mask, ends, gamma=gamma, lam=lam, turn_gamma=turn_gamma, last_values=last
@@ -67,7 +55,8 @@ def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     for row in range(n):
         kept = mask[row]
         one = naive_tokens(rewards[row, kept].tolist(), values[row, kept].tolist(), last[row], gamma, lam)
-        two = naive_bi_level(turns[row], last[row], gamma, lam, turn_gamma)
+        mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
+        two = naive_bi_level(mine, last[row], gamma, lam, turn_gamma)
         np.testing.assert_allclose(flat[row, kept], one, atol=1e-12)
         np.testing.assert_allclose(both[row, kept], two, atol=1e-12)
     assert not flat[~mask].any()
@@ -108,22 +97,23 @@ ROW: Any = [[0.0, 0.0, 1.0]]
 ALL: Any = [[True, True, True]]
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: token_gae([1.0], [1.0], [True]), "shape \\(sequences, tokens\\), got shape \\(1,\\)"),
-        (lambda: token_gae(ROW, [[0.0]], ALL), "values must have the shape of rewards"),
-        (lambda: token_gae(ROW, ROW, [[True]]), "mask must have the shape of the numbers"),
-        (lambda: token_gae(ROW, ROW, [[0.5, 1, 1]]), "mask must hold True and False, got 0.5"),
-        (lambda: token_gae(ROW, [[0.0, np.inf, 0.0]], ALL), r"values\[0, 1\] is not finite"),
-        (lambda: token_gae(ROW, ROW, [[True, True, False]]), r"rewards\[0, 2\] = 1.0 is on a masked token"),
-        (lambda: token_gae(ROW, ROW, ALL, gamma=2.0), "gamma must be between 0 and 1, got 2.0"),
-        (lambda: token_gae(ROW, ROW, ALL, last_values=[0.0, 1.0]), "one finite number per sequence"),
-        (lambda: bi_level_gae(ROW, ROW, ALL, [[False, True, False]]), r"\[0, 2\] belongs to a turn without an end"),
-        (lambda: bi_level_gae(ROW, ROW, [[False, True, True]], ALL), r"turn_ends\[0, 0\] is a masked token"),
-        (lambda: bi_level_gae([[1.0, 0, 0]], ROW, ALL, [[False, True, True]]), r"rewards\[0, 0\] = 1.0 is inside"),
-        (lambda: bi_level_gae(ROW, ROW, ALL, ALL, turn_gamma=-1.0), "turn_gamma must be between 0 and 1"),
-    ],
+@cases(
+    "call, words",
+    (lambda: token_gae([1.0], [1.0], [True]), "shape \\(sequences, tokens\\), got shape \\(1,\\)"),
+    (lambda: token_gae(ROW, [[0.0]], ALL), "values must have the shape of rewards"),
+    (lambda: token_gae(ROW, ROW, [[True]]), "mask must have the shape of the numbers"),
+    (lambda: token_gae(ROW, ROW, [[0.5, 1, 1]]), "mask must hold True and False, got 0.5"),
+    (lambda: token_gae(ROW, [[0.0, np.inf, 0.0]], ALL), r"values\[0, 1\] is not finite"),
+    (lambda: token_gae(ROW, ROW, [[True, True, False]]), r"rewards\[0, 2\] = 1.0 is on a masked token"),
+    (lambda: token_gae([[0.0, 0.0, 1e301]], ROW, ALL), "rewards"),
+    (lambda: bi_level_gae(ROW, [[np.nan, 0.0, 0.0]], ALL, ALL), "values"),
+    (lambda: token_gae(ROW, ROW, ALL, last_values=[np.nan]), "last_values"),
+    (lambda: token_gae(ROW, ROW, ALL, gamma=2.0), "gamma must be between 0 and 1, got 2.0"),
+    (lambda: token_gae(ROW, ROW, ALL, last_values=[0.0, 1.0]), "one finite number per sequence"),
+    (lambda: bi_level_gae(ROW, ROW, ALL, [[False, True, False]]), r"\[0, 2\] belongs to a turn without an end"),
+    (lambda: bi_level_gae(ROW, ROW, [[False, True, True]], ALL), r"turn_ends\[0, 0\] is a masked token"),
+    (lambda: bi_level_gae([[1.0, 0, 0]], ROW, ALL, [[False, True, True]]), r"rewards\[0, 0\] = 1.0 is inside"),
+    (lambda: bi_level_gae(ROW, ROW, ALL, ALL, turn_gamma=-1.0), "turn_gamma must be between 0 and 1"),
 )
 def test_wrong_input_is_named(call: Any, words: str) -> None:
     refuses(ValueError, words, call)

@@ -10,9 +10,7 @@ from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_vine import TREE
-from wrappers.credit.forks import Forest
-from wrappers.credit.grpo import grpo
-from wrappers.credit.tree_grpo import tree_grpo
+from wrappers.credit import grpo, tree_grpo
 
 SEEDS = st.integers(0, 10**6)
 # Episodes of the tree: 1 0 1 0, deviation sqrt(4/4 / 3); of the group: 1 0 1 0 0, mean 2/5, deviation sqrt(1.2 / 4).
@@ -70,21 +68,3 @@ def test_it_equals_its_naive_twin(seed, compare, shared):
 def test_without_branches_it_is_grpo(seed):
     table = random_table(seed)
     np.testing.assert_allclose(tree_grpo(table), grpo(table), rtol=0, atol=1e-9)
-
-
-@given(seed=SEEDS)
-def test_standardising_twice_forgets_the_other_trees(seed):
-    table = random_trees(seed, win=0.5)
-    tree = Forest(table).tree[table.trajectory]
-    with_others = tree_grpo(table, compare="nested", eps=0.0)
-    own = np.isin(tree, np.flatnonzero(np.bincount(Forest(table).tree, minlength=table.n_trajectories) > 1))
-    for group in range(table.n_groups):
-        for root in np.unique(tree[own & (table.group == group)]):
-            rows = np.flatnonzero(tree == root)
-            worth = table.episode_return[Forest(table).tree == root]
-            if np.ptp(worth) > 0:
-                scores = (worth - worth.mean()) / worth.std(ddof=1)
-                last = table.last[Forest(table).tree == root]
-                np.testing.assert_allclose(with_others[last], scores, rtol=0, atol=1e-9)
-            else:
-                assert not with_others[rows].any()

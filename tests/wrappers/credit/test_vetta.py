@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
-from wrappers.credit.token_gae import token_gae
-from wrappers.credit.vetta import vetta
+from tests.wrappers.credit.random_tables import random_turns
+from wrappers.credit import token_gae, vetta
 
 
 def test_by_hand() -> None:
@@ -29,7 +29,7 @@ def test_by_hand() -> None:
     assert turns[0] == pytest.approx([0.32, 0, 0, 1])
 
 
-def _naive(turns, values, alpha, gamma, lam, turn_gamma, turn_lam):
+def _naive(turns, alpha, gamma, lam, turn_gamma, turn_lam):
     """One sequence as turns of (reward, token values)."""
     result, ahead, carry, next_value, next_carry = [], 0.0, 0.0, 0.0, 0.0
     for reward, mine in reversed(turns):
@@ -53,19 +53,11 @@ def test_equals_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     n, width = 3, 30
     rates = dict(zip(("gamma", "lam", "turn_gamma", "turn_lam"), rng.random(4).tolist(), strict=True))
     alpha = float(rng.random())
-    rewards, values = np.zeros((n, width)), rng.normal(size=(n, width))
-    mask, ends = np.zeros((n, width), bool), np.zeros((n, width), bool)
-    expected = np.zeros((n, width))
+    rewards, mask, ends, turns = random_turns(rng, n, width, gap=3, longest=3)
+    values, expected = rng.normal(size=(n, width)), np.zeros((n, width))
     for row in range(n):
-        at, turns = 0, []
-        for _ in range(rng.integers(0, 5)):
-            at += int(rng.integers(0, 3))
-            length = int(rng.integers(1, 4))
-            mask[row, at : at + length] = ends[row, at + length - 1] = True
-            rewards[row, at + length - 1] = rng.choice([0.0, 1.0, -0.1])
-            turns.append((rewards[row, at + length - 1], values[row, at : at + length].tolist()))
-            at += length
-        expected[row, mask[row]] = _naive(turns, values, alpha, **rates)
+        mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
+        expected[row, mask[row]] = _naive(mine, alpha, **rates)
     found, returns, _ = vetta(rewards, values, mask, ends, alpha=alpha, **rates)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert not returns[~mask].any()
@@ -90,4 +82,4 @@ def test_what_it_is_at_its_ends() -> None:
     refuses(ValueError, "alpha must be finite and at least 0, got -1", vetta, row, row, [[1, 1]], end, alpha=-1)
     refuses(ValueError, "turn_lam must be between 0 and 1", vetta, row, row, [[1, 1]], end, turn_lam=2)
     refuses(ValueError, "belongs to a turn without an end", vetta, [[0, 0]], row, [[1, 1]], [[True, False]])
-    assert vetta(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)))[0].shape == (0, 3)
+    assert vetta(*[np.zeros((0, 3))] * 4)[0].shape == (0, 3)

@@ -9,10 +9,8 @@ from tests.wrappers.credit.naive_branches import naive_vine
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.gae import gae
+from wrappers.credit import gae, rloo, vine
 from wrappers.credit.group import whitened
-from wrappers.credit.rloo import rloo
-from wrappers.credit.vine import vine
 
 nan = np.nan
 TREE = (

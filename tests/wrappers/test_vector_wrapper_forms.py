@@ -1,0 +1,124 @@
+"""Every wrapper with a vector form: step by step, the form is the single wrapper in every place."""
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+import wrappers
+from tests.cases import cases
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
+from tests.wrappers.whole_stack import Singles, frozen, seen
+
+
+def opinions(steps: Any) -> list[float | None]:
+    """Scores by a rule, silent at times."""
+    found: list[float | None] = []
+    for step in steps:
+        before, after = (sum(map(ord, str(shown))) % 10 for shown in (step.messages, step.observation))
+        silent = (before + after) % 3 == 0
+        found.append(None if silent else 0.1 * after**2 - 0.3 * before + 0.01 * len(str(step.reply)))
+    return found
+
+
+#: Wrappers of replies, and those that score what is done anywhere; the vector form is called Vector and its name.
+READING: list[tuple[str, dict[str, Any]]] = [
+    ("InvalidActionPenalty", {"penalty": 0.25}),
+    ("PromptWindow", {"history": 2, "admissible": True, "keep_first": True, "max_chars": 250, "facts": ("score",)}),
+    ("Transcript", {"instructions": False}),
+]
+SCORING: list[tuple[str, dict[str, Any]]] = [
+    ("GraphShaping", {"gamma": 0.9, "decay": 0.8, "key": lambda observation, info: str(observation)}),
+    *(
+        ("ProcessReward", {"scorer": opinions, "weight": 0.7, "kind": kind, "gamma": 0.9})
+        for kind in ("contribution", "value", "advantage")
+    ),
+]
+COMMANDS = ["left", "right", "right", "jump", "up"]
+PICTURES: Any = {"id": "AgentRL/VisualSokoban-v0", "max_episode_steps": 6}
+#: Of each world a single environment, our vector environment if there is one, and what is answered there.
+WORLDS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None, Any]] = {
+    "ours": (lambda: TimeLimit(CorridorEnv(), 6), partial(CorridorVectorEnv, max_episode_steps=6), COMMANDS),
+    "stock": (lambda: TimeLimit(CorridorEnv(), 6), None, COMMANDS),
+    "pictures": (partial(gym.make, **PICTURES), partial(gym.make_vec, **PICTURES), COMMANDS),
+    "numbers": (partial(gym.make, "CartPole-v1", max_episode_steps=10), None, range(2)),
+}
+CASES = [
+    *((*form, world) for form, world in itertools.product([*READING, *SCORING], ("ours", "stock"))),
+    *((*form, "numbers") for form in SCORING),
+    (*READING[1], "pictures"),
+]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+@pytest.mark.parametrize(("name", "options", "world"), CASES)
+def test_a_vector_wrapper_is_its_single_form_in_every_place(
+    name: str, options: dict[str, Any], world: str, mode: AutoresetMode
+) -> None:
+    n, rng = 3, np.random.default_rng(1)
+    make, ours, answers = WORLDS[world]
+    envs = ours(num_envs=n, autoreset_mode=mode) if ours else SyncVectorEnv([make] * n, autoreset_mode=mode)
+    inner = [make() for _ in range(n)]
+    if (name, options) in READING:
+        answers = [f"<action>{command}</action>" for command in answers]
+        envs, inner = wrappers.VectorReplyParser(envs), [wrappers.ReplyParser(env) for env in inner]
+    shared = {"graphs": wrappers.TaskGraphs()} if name == "GraphShaping" else {}
+    envs = getattr(wrappers, f"Vector{name}")(envs, **options)
+    singles = Singles([getattr(wrappers, name)(env, **options, **shared) for env in inner], mode, seed=5)
+    envs.reset(seed=5)
+    ended = 0
+    for _ in range(100):
+        actions = rng.choice(answers, n).tolist()
+        observations, *outcomes, infos = envs.step(actions)
+        found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
+        assert found == singles.step(actions)
+        assert observations in envs.observation_space
+        ended += int((outcomes[1] | outcomes[2]).sum())
+    assert ended > 20
+
+
+#: What they need beside the environment.
+NEEDED: dict[str, dict[str, Any]] = {"GraphShaping": {"gamma": 0.9}, "ProcessReward": {"scorer": opinions}}
+
+
+@cases(
+    "name, options, error, words",
+    ("GraphShaping", {"gamma": 0.0}, ValueError, "discount"),
+    ("GraphShaping", {"gamma": 1.1}, ValueError, "discount"),
+    ("GraphShaping", {"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+    ("GraphShaping", {"decay": True}, TypeError, "decay must be a number, got True"),
+    ("GraphShaping", {"scale": None}, TypeError, "scale must be a number, got None"),
+    ("GraphShaping", {"decay": math.nan}, ValueError, "decay"),
+    ("GraphShaping", {"scale": -1.0}, ValueError, "scale"),
+    ("GraphShaping", {"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+    ("GraphShaping", {"graphs": {}}, TypeError, "TaskGraphs"),
+    ("GraphShaping", {"key": "state_key"}, TypeError, "key must be a function"),
+    ("ProcessReward", {"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
+    ("ProcessReward", {"weight": "1"}, TypeError, "weight must be a number, got '1'"),
+    ("ProcessReward", {"weight": True}, TypeError, "weight must be a number, got True"),
+    ("ProcessReward", {"weight": math.nan}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
+    ("ProcessReward", {"gamma": None}, TypeError, "gamma must be a number, got None"),
+    ("ProcessReward", {"gamma": 0.0}, ValueError, r"the learner's discount: pass a number in \(0, 1\], got 0.0"),
+    ("ProcessReward", {"gamma": 1.5}, ValueError, "discount"),
+    ("ProcessReward", {"kind": "level"}, ValueError, r"one of \('contribution', 'value', 'advantage'\), got 'level'"),
+    ("PromptWindow", {"history": -1}, ValueError, "history must be an integer of at least 0 or None"),
+    ("PromptWindow", {"history": 2.0}, ValueError, "history must be an integer"),
+    ("PromptWindow", {"max_chars": 0}, ValueError, "max_chars must be an integer of at least 1 or None"),
+    ("PromptWindow", {"max_chars": "80"}, ValueError, "max_chars must be an integer"),
+    ("InvalidActionPenalty", {"penalty": -0.1}, ValueError, "at least 0"),
+    ("InvalidActionPenalty", {"penalty": math.nan}, ValueError, "at least 0"),
+    ("InvalidActionPenalty", {"penalty": math.inf}, ValueError, "at least 0"),
+)
+def test_wrong_arguments_are_explained_by_both_forms(
+    name: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    for form, env in ((name, CorridorEnv()), (f"Vector{name}", CorridorVectorEnv(1))):
+        refuses(error, words, getattr(wrappers, form), env, **{**NEEDED.get(name, {}), **options})
