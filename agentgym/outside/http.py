@@ -100,6 +100,8 @@ class HttpClient:
         if path and parts[0].path in ("", "/"):
             url = parts[0]._replace(path=path).geturl()
         self._url, self._proxy, self._headers = url, proxy, _checked(headers or {})
+        if "@" in parts[0].netloc and any(name.lower() == "authorization" for name in self._headers):
+            raise ValueError("expected user and password in the URL, or a header Authorization; got both")
         self.url = redact(url)
         self.timeout, self.retries, self.backoff = float(timeout), int(retries), float(backoff)
         self._concurrency, self._most_bytes = concurrency, most_bytes

@@ -430,3 +430,16 @@ def test_a_failed_start_names_the_java_that_is_needed(tmp_path, monkeypatch, ver
     refuses(
         RuntimeError, rf"pyserini {version} .* needs Java {java} or newer.*OSError: no JVM", lucene.build, [], tmp_path
     )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED, reason="pyserini is not installed: pip install 'stepcredit[search]'")
+def test_lucene_and_bm25_agree(tmp_path):
+    shop = oracles.catalogue()
+    try:
+        lucene.build(documents(shop), tmp_path)
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"pyserini cannot start here: {error}")
+    ours = Bm25(build(documents(shop)))
+    for row in oracles.rows("lucene_top50"):
+        assert Lucene(shop, tmp_path).top(row["query"], 50) == ours.top(row["query"], 50), row["query"]

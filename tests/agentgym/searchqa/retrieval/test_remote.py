@@ -122,6 +122,8 @@ def test_arguments_are_checked_and_credentials_are_not_shown() -> None:
         words = refuses(ValueError, "expected the URL", HttpRetriever, url)
         assert KEY not in words
         assert "pw12" not in words
+    both = {"authorization": f"Bearer {KEY}"}
+    assert KEY not in refuses(ValueError, "got both", HttpRetriever, "http://hunter:pw12@h/x", headers=both)
     for value in (f"{KEY}\n", f"{KEY}\r\nX: y", f"{KEY}\u2026", 7):
         headers = {"Authorization": value}
         assert KEY not in refuses(ValueError, "header 'Authorization'", HttpRetriever, "http://h", headers=headers)
