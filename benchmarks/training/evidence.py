@@ -244,7 +244,7 @@ def kinds_of_tasks(study: Trainings) -> dict[str, dict[str, Bools]]:
             f"{low} to {high}" if low < high else f"{low}": (every >= low) & (every <= high) for low, high in cuts
         }  # fmt: skip
     if not most_faults(study):
-        share = np.mean([bits([_won(each, mode) for each in _clones(study)]).mean(0) for mode in MODES], axis=0)
+        share = bits([_won(each, mode) for each in _clones(study) for mode in MODES]).mean(0)
         found["the clones' success"] = {
             "never": share == 0, "up to half": (share > 0) & (share <= 0.5), "more than half": share > 0.5,
         }  # fmt: skip
@@ -252,9 +252,8 @@ def kinds_of_tasks(study: Trainings) -> dict[str, dict[str, Bools]]:
 
 
 def _clones(study: Trainings) -> list[Record]:
-    """The clones that final runs began with."""
-    begun = {record.seed for records in study.finals.values() for record in records}
-    return [record for record in study.clones if record.seed in begun]
+    """The clones that final runs begin with."""
+    return [record for record in study.clones if record.seed not in study.config.search_seeds]
 
 
 def _won(record: Record, mode: str = SAMPLED) -> str:
@@ -315,11 +314,8 @@ def titled(tables: Sequence[Table], caption: str) -> str:
 
 def by_factor(study: Trainings) -> list[Table]:
     """Return the tables of a study of single factors: a row for each, with the success of its clones."""
-    factors, skipped = study.by_factor(), study.config.search_seeds
-    clone = {
-        factor: np.mean([end(record) for record in each.clones if record.seed not in skipped])
-        for factor, each in factors.items()
-    }
+    factors = study.by_factor()
+    clone = {factor: np.mean(list(map(end, _clones(each)))) for factor, each in factors.items()}
     tables = across({f"{factor} ({100 * clone[factor]:.1f})": each for factor, each in factors.items()})
     turned = [list(zip(*[table.heads, *table.texts], strict=True)) for table in tables]
     seeds = min(len(each.of(REFERENCE, FINAL)) for each in factors.values())
@@ -357,7 +353,8 @@ def across(studies: Mapping[str, Trainings]) -> list[Table]:
 
 def draw_horizon(studies: Sequence[Trainings]) -> Any:
     """Return success at the end, area and tokens to 90 % against the number of steps, a line a method, as a figure."""
-    lengths, ordered = list(_by_length(studies)), list(_by_length(studies).values())
+    by_length = _by_length(studies)
+    lengths, ordered = list(by_length), list(by_length.values())
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]
     figure, grid = assemble.new_figure(1, 3, (13.5, 4.4), 110)
     for place, method in enumerate(methods):
