@@ -8,13 +8,12 @@
 """
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any, Literal
 
 from agentgym.checks import suggest
+from agentgym.outside.text import tables_beside
 from baselines.config import TrainerConfig, by_name
 from baselines.recipes.definition import Recipe
 from baselines.recipes.rows import RECIPES, SEARCH_ROWS
@@ -114,10 +113,9 @@ def _read(entry: Mapping[str, Any]) -> Paper:
     return Paper(**read)
 
 
-_TEXT = resources.files(__package__).joinpath("papers.toml").read_text(encoding="utf-8")
 #: Every printed setting, by method, environment and source.
 PAPERS: dict[tuple[str, str, Source], Paper] = {
-    (one.method, one.env, one.source): one for one in map(_read, tomllib.loads(_TEXT)["paper"])
+    (one.method, one.env, one.source): one for one in map(_read, tables_beside(__file__, "papers.toml")["paper"])
 }
 
 
