@@ -17,7 +17,6 @@ from agentgym.webshop.goals import Wish
 from agentgym.webshop.keys import chosen, option_key
 from agentgym.webshop.pages import TEXT, Adverts, nodes, page_text, text, text_rich
 from agentgym.webshop.reward import Tagger
-from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
 from agentgym.webshop.shop import open_tasks
 from agentgym.webshop.tasks import DISJOINT, Task, Tasks
@@ -305,10 +304,9 @@ class WebShopVectorEnv(TextVectorEnv):
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         """Compute all new searches of a step together; the sub-environments find the cached results."""
         envs = self.envs
-        search = envs[0].tasks.shop.search
-        if isinstance(search, Recent):
-            asked = [envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
-            search.tops([query for name, query in asked if name == "search" and not query.startswith("<")], RESULTS)
+        asked = [envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
+        queries = [query for name, query in asked if name == "search" and not query.startswith("<")]
+        envs[0].tasks.shop.search.tops(queries, RESULTS)
 
 
 def _pair(noise: Any) -> tuple[Any, Any]:

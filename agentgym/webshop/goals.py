@@ -214,14 +214,12 @@ class GivenGoals(Goals):
     def __init__(self, catalogue: Catalogue, goals: Sequence[Goal], kind: str) -> None:
         self.kind = kind
         self._goals = tuple(goals)
-        positions = []
-        for i, goal in enumerate(self._goals):
-            position = catalogue.find(goal.asin)
-            if position is None:
-                raise ValueError(
-                    f"goal {i} is about {goal.asin}, which the catalogue ({len(catalogue)} products) lacks"
-                )
-            positions.append(position)
+        positions = [catalogue.find(goal.asin) for goal in self._goals]
+        if None in positions:
+            i = positions.index(None)
+            raise ValueError(
+                f"goal {i} is about {self._goals[i].asin}, which the catalogue ({len(catalogue)} products) lacks"
+            )
         self.products = np.array(positions, np.int32)
 
     def __getitem__(self, index: int) -> Goal:
