@@ -31,8 +31,6 @@ Method = Literal["leader", "components"]
 
 #: Larger groups are compared in blocks of this many rows.
 _BLOCK = 512
-#: Groups up to that size are compared together, this many cosines at a time.
-_CELLS = 2**18
 
 #: The small general-purpose encoder that is used most; 384 dimensions.
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -133,16 +131,14 @@ def cluster_vectors(
     if group.shape != (len(points),):
         raise ValueError(f"groups must have shape ({len(points)},), got {group.shape}")
     order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-np.inf))
-    sizes = np.diff(starts, append=len(order))
-    large = sizes > _BLOCK
     in_blocks = _leaders_in_blocks if method == "leader" else _joined_in_blocks
-    first = np.arange(len(points))
-    for start, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True):
-        rows = order[start : start + size]
-        first[rows] = rows[in_blocks(near, rows)]
-    earlier, later = near.pairs(order, starts[~large], sizes[~large])
-    found = (_leaders if method == "leader" else _joined)(len(points), earlier, later)
+    first, pairs = np.arange(len(points)), [np.zeros((2, 0), np.int64)]
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(rows) > _BLOCK:
+            first[rows] = rows[in_blocks(near, rows)]
+        else:
+            pairs.append(rows[np.array(np.nonzero(np.triu(near(rows, rows), 1)))])
+    found = (_leaders if method == "leader" else _joined)(len(points), *np.concatenate(pairs, axis=1))
     return np.where(found == np.arange(len(points)), first, found)
 
 
@@ -214,32 +210,6 @@ class _Near:
         dots = self.points[some] @ self.points[others].T
         near: NDArray[np.bool_] = dots >= self.cosine * self.lengths[some][:, None] * self.lengths[others]
         return near
-
-    def pairs(self, order: Ints, starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-        points = self.points if (order == np.arange(len(order))).all() else self.points[order]
-        by_size = np.argsort(sizes, kind="stable")
-        starts, sizes = starts[by_size], sizes[by_size]
-        begin = 0
-        while begin < len(sizes):
-            # Every group of a batch is padded to the largest.
-            cells = np.arange(1, len(sizes) - begin + 1) * sizes[begin:] ** 2
-            end = begin + max(1, int(np.searchsorted(cells, _CELLS, "right")))
-            position = np.arange(sizes[end - 1])
-            dots = np.zeros((end - begin, len(position), len(position)), points.dtype)
-            for slot, (start, size) in enumerate(
-                zip(starts[begin:end].tolist(), sizes[begin:end].tolist(), strict=True)
-            ):
-                mine = points[start : start + size]
-                np.matmul(mine, mine.T, out=dots[slot, :size, :size])
-            rows = order[np.minimum(starts[begin:end, None] + position, len(order) - 1)]
-            # Where a group is short, nothing is near.
-            reach = np.where(position < sizes[begin:end, None], self.lengths[rows], np.inf).astype(dots.dtype)
-            near = dots >= self.cosine * reach[:, :, None] * reach[:, None, :]
-            group, i, j = np.nonzero(near & (position[:, None] < position))
-            found.append((rows[group, i], rows[group, j]))
-            begin = end
-        return np.concatenate([earlier for earlier, _ in found]), np.concatenate([later for _, later in found])
 
 
 def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:

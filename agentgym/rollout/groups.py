@@ -25,8 +25,6 @@ _LUCK = 3
 
 #: Random numbers of the environment after the start of an episode: its own, or those of its group.
 Luck = Literal["episode", "group"]
-
-
 #: Info columns of a vector environment, one entry a place.
 Infos = Mapping[str, NDArray[Any]]
 
@@ -271,7 +269,7 @@ def play_groups(
     seed: int,
     luck: Luck = "episode",
     first: int = 0,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], None] | None = None,
     before_step: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Play the episodes of `collect`; `before_step` is called before each step of a wave."""

@@ -160,10 +160,7 @@ def collect_lanes(
         lanes: distinct, equally made vector environments with autoreset `DISABLED`. Episodes are assigned to the places
             of all lanes in order, then again from the first.
         policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
-        tasks: see `collect`.
-        group_size: see `collect`.
-        seed: see `collect`.
-        luck: see `collect`.
+        tasks, group_size, seed, luck: see `collect`.
         progress: called with the number of finished episodes after each step of a lane.
         finished: episodes of this call that were already played, by number; new ones are added, so the same call
             resumes after a failure or Ctrl-C.

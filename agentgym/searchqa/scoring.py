@@ -88,15 +88,6 @@ def _f1(given: str, gold: str) -> float:
     return 2 * shared / (len(words) + len(wanted))
 
 
-def extract_answer(text: str, *, at_least: int = 1) -> str | None:
-    """Return the content of the last `<answer>` block; None if there are fewer than `at_least` blocks.
-
-    The text must not hold retrieved passages. Search-R1 takes `at_least=2`, because its prompt shows an example.
-    """
-    found = [content for _, content in blocks(text, "answer")]
-    return found[-1].strip() if len(found) >= max(at_least, 1) else None
-
-
 def is_well_formed(transcript: str) -> bool:
     """Return whether a transcript is think, search, information, think, ..., think, answer, without other text."""
     state = "start"

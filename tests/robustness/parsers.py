@@ -29,7 +29,6 @@ from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (
     FormatReward,
     exact_match,
-    extract_answer,
     f1,
     is_well_formed,
     normalise,
@@ -191,7 +190,6 @@ def score(text: str) -> None:
     golds = (text, "Ada")
     for each in (exact_match, f1, sub_match):
         each(text + "!", golds)
-    extract_answer(text)
     is_well_formed(text)
     FormatReward(retrieval=0.1)("<think>x</think><answer>y</answer>" + text, text, golds)
     FormatReward(retrieval=0.1)(text, "x", golds)

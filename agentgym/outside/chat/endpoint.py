@@ -70,7 +70,7 @@ class ChatEndpoint:
         proxy: URL of a proxy; None for direct connections.
 
     Raises:
-        ImportError: aiohttp or tenacity is missing (the extra `chat`).
+        ImportError: aiohttp is missing (the extra `chat`).
         ValueError: invalid argument.
     """
 
