@@ -211,8 +211,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
         """Start an episode; equal seeds and options give equal episodes in any process.
 
-        Without options (names in `OPTIONS`) the task is drawn from `self.np_random`. Raises a ValueError for an unknown
-        option or task.
+        Without options (`OPTIONS`) the task is drawn from `self.np_random`. ValueError for an unknown option or task.
         """
         seed = int(seed) if isinstance(seed, np.integer) else seed
         if type(seed) is int and seed >= 0:

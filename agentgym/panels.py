@@ -1,7 +1,7 @@
 """Task panels: named, versioned lists of tasks that are the same on every machine.
 
-`panels.toml` defines them. A panel is a split under fixed arguments, sorted by digests of the tasks' contents and
-checked by `panel_pins.json`.
+`panels.toml` defines them: a split under fixed arguments, sorted by digests of the tasks' contents, which
+`panel_pins.json` pins.
 """
 
 from __future__ import annotations

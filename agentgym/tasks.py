@@ -69,8 +69,7 @@ class Tasks(Protocol[TaskT_co]):
 class NumberedTasks(ABC, Generic[TaskT]):
     """Generated `Tasks` with ids "<split>/<index>".
 
-    A subclass sets `name`, `splits`, `kind` (what messages call a task), `num_tasks` (per split; larger ids are
-    accepted too) and writes `make`.
+    A subclass sets `name`, `splits`, `kind` (for messages), `num_tasks` (of a split; ids go beyond) and writes `make`.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Ask an adviser in every state and show its answer as the expert's action.
 
-An environment's own expert may use hidden state. An adviser gets what a player gets: observation and admissible
-commands.
+An environment's own expert may use hidden state; an adviser gets observation and admissible commands, as a player.
 """
 
 import copy

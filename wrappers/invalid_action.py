@@ -17,8 +17,7 @@ from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrappe
 class VectorInvalidActionPenalty(SubEnvWrapper[int]):
     """Vector form of `InvalidActionPenalty`: `infos["invalid_actions"]` is int64 (num_envs,).
 
-    Under `SAME_STEP` the count of a finished episode is in `final_info`. Sub-environments that ignore their action are
-    not penalised.
+    Under `SAME_STEP` the count of a finished episode is in `final_info`. Ignored actions are not penalised.
 
     Args:
         env: a vector environment whose infos have `is_action_valid`.

@@ -236,8 +236,7 @@ def _demonstrations(table: StepTable, notes: Any) -> Contexts:
 def _siblings(table: StepTable) -> Contexts:
     """Continuations of other episodes of the group from the row's state, the shortest first.
 
-    Won episodes are shown from the last visit of the state, lost ones from the first, so that they contain the mistake
-    made there.
+    Won episodes are shown from the last visit of the state, lost ones from the first, with the mistake made there.
     """
     after: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
     won = table.trajectory_won.tolist()

@@ -71,11 +71,10 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest path gains; at gamma it
             gains nothing and every detour loses; at 1 all states with a known path are equal.
         scale: potential at success, in units of reward, at least 0 (0: rewards unchanged).
-        key: `key(observation, info)`, a hashable state name; default `info["canonical_key"]`, else `info["state_key"]`.
-            The optimal policy is safe with any function; merging distant states guides badly.
-        task: `task(info)`, a hashable task name, called after every reset; default `info["task_id"]`, else one task.
-        success: `success(reward, terminated, info)` with the inner reward; default `info["won"]`, else terminated with
-            a reward above 0.
+        key: `key(observation, info)`, a hashable state name; default `state_key`. The optimal policy is safe
+            with any function; merging distant states guides badly.
+        task: `task(info)`, a hashable task name, called after every reset; default `task_id`.
+        success: `success(reward, terminated, info)` with the inner reward; default `won_or_rewarded`.
         graphs: a `TaskGraphs` to share, limit or restore; not part of `env.spec`.
         truncation: "keep" the potential of a truncated state, for learners that bootstrap there (Stable-Baselines3);
             "zero" for learners that treat truncation as the end.

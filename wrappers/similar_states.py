@@ -49,8 +49,7 @@ def merge_similar_states(
     A merged state has the key of one of its members. States in which an episode of the group terminated stay distinct.
 
     Args:
-        embed: n distinct states -> n vectors, shape (n, dimensions), none of length zero, such as a `SentenceEncoder`;
-            called once.
+        embed: n distinct states -> n vectors (n, dimensions) of lengths above zero; called once. See `SentenceEncoder`.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
         method: "leader" or "components", see the module.
         within: compare states of each "group", or of the whole "table" (`relabel_states` with `cosine_clusters`).
@@ -93,8 +92,7 @@ def cosine_clusters(
 ) -> Callable[[Sequence[Hashable]], list[Hashable]]:
     """Return a `label` for `relabel_states`: the name of each state's cluster over the whole table.
 
-    Arguments as `merge_similar_states`. Time is O(states * leaders * dimensions) for leaders, O(states^2 * dimensions)
-    for components.
+    Arguments as `merge_similar_states`. Time: O(dimensions * states * leaders), components: O(dimensions * states^2).
     """
     _check(threshold, method)
 

@@ -82,8 +82,7 @@ class CorridorEnv(TextEnv[str]):
 
     Args:
         length: number of rooms.
-        wrong: effect of a wrong direction: "stay" (nothing), "back" (one room), "start" (to the first room), or "end"
-            (the episode is lost).
+        wrong: effect of a wrong direction: "stay" (none), "back" (a room), "start" (first room), "end" (episode lost).
         slip: probability that a right step fails, 0 to .999.
         limit: steps after which an episode is truncated; None for `ceil(1.5 * length)`.
         num_tasks: tasks of each split.

@@ -140,8 +140,7 @@ class HttpClient:
         """Return the JSON value of an answer without credentials in any string or name; DataError for invalid JSON.
 
         `agentgym.outside.redaction.hide` finds them. Secrets of at most five characters and headers of letters alone
-        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare` is that of
-        `agentgym.outside.text.read_json`.
+        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare`: see `read_json`.
         """
         try:
             return self.without_keys(read_json(answer.content, spare=spare))

@@ -48,8 +48,8 @@ class DataError(ValueError):
 def clean(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return the text as a plain `str` that can be encoded, cut after `most` characters.
 
-    U+FFFD replaces every lone surrogate and every control character except tabulator and line breaks. The same object
-    is returned if nothing changes.
+    U+FFFD replaces lone surrogates and control characters except tabulator and line breaks. An unchanged text is
+    returned itself.
     """
     if type(text) is not str:
         text = str.__str__(text)
@@ -105,8 +105,7 @@ def clean_json(value: Any) -> Any:
 def read_file(path: Path) -> bytes:
     """Return the content of a file, unpacked if its name ends in .xz, .gz or .bz2.
 
-    Raises a DataError if a compressed file is damaged or unpacks to more than `MOST_UNPACKED`, an OSError if it cannot
-    be read.
+    Raises an OSError if it cannot be read, a DataError if it is damaged or unpacks to more than `most_unpacked`.
     """
     if path.suffix not in _PACKED:
         return path.read_bytes()

@@ -76,8 +76,7 @@ def collect(
 
     Raises:
         TypeError: an answer of the policy is no reply.
-        ValueError: autoreset is not disabled, no tasks, `group_size` < 1, unknown `luck`, different tasks in one group,
-            or no episode has a score.
+        ValueError: autoreset not disabled, no tasks, `group_size` < 1, unknown `luck`, two tasks in a group, no score.
     """
     stack = playable(envs)
     builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])

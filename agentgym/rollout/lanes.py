@@ -162,8 +162,7 @@ def collect_lanes(
         policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
         tasks, group_size, seed, luck: see `collect`.
         progress: called with the number of finished episodes after each step of a lane.
-        finished: episodes of this call that were already played, by number; new ones are added, so the same call
-            resumes after a failure or Ctrl-C.
+        finished: already played episodes of this call, by number; it gets the new ones: pass it again to resume.
         likeness: warn of a policy that takes the same actions in all episodes of a group, as `collect` does.
 
     Raises:

@@ -136,8 +136,7 @@ def _order(count: int) -> NDArray[np.int64]:
 class SyntheticGoals(Goals):
     """One goal for every combination of options of every product with a request; at most `MOST_GOALS` (a ValueError).
 
-    Goals are numbers (product, choice, limit) until they are used. `rng` draws one limit per product with a request, in
-    order.
+    Goals are numbers (product, choice, limit) until they are used. `rng` draws limits in order of products.
     """
 
     kind = "synthetic"

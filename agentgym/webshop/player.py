@@ -18,9 +18,8 @@ _WRONG = 2
 class WebShopPlayer:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
-    It searches for the words of the request and opens the first affordable product. If a wished option is missing, or
-    words of the request are not in title, features or description, it tries the next product, `patience` times; then it
-    buys the best one.
+    It searches for the words of the request and opens the first affordable product. While an option, or words of the
+    request in title, features or description, are missing, it tries up to `patience` others; then it buys the best.
 
     Args:
         patience: maximum number of rejected products; 0 buys the first opened one.

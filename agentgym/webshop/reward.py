@@ -3,8 +3,7 @@
 score = r_type x (attributes found + options found + price kept) / (attributes + options wished + 1)
 
 * `r_type` compares the kinds of products: 1.0; 0.5 if the queries differ, fewer than two levels of the department path
-  agree, and at most 0.2 of the title's nouns do; 0.1 if fewer than 0.1 of the nouns agree, whatever else agrees; 0.0 if
-  none does.
+  agree, and at most 0.2 of the title's nouns do; whatever else agrees, 0.1 for below 0.1 of the nouns, 0.0 for none.
 * An attribute is found if the product has one like it (`alike`), or if title, bullets or description contain it.
 * An option is found if any chosen value is like it, in any group, with colours reduced to one word (`reduced`). The
   wish of a synthetic goal is compared together with its group's name: "small" is like size: x-small, and some goals
@@ -50,8 +49,7 @@ class Match(NamedTuple):
     """The match of a product and a goal, without options.
 
     `r_type`: 0.0, 0.1, 0.5 or 1.0; `query`: equal queries; `category`: two common levels of the department paths;
-    `title`: share of the goal title's nouns in the product's title; `attributes`: number of the goal's attributes
-    found.
+    `title`: share of the goal title's nouns in the product's title; `attributes`: how many of the goal's are found.
     """
 
     r_type: float

@@ -57,8 +57,7 @@ class Shop:
 def parse(command: str, brackets: bool = False) -> tuple[str, str]:
     r"""Return name and argument of a command as the pattern `(.+)\[(.+)\]` finds them; ("", "") without a match.
 
-    Only the first line counts, up to its last "]". With `brackets` the argument starts after the first "[", else the
-    last.
+    Only the first line counts, up to its last "]". The argument starts after the last "[", with `brackets` the first.
 
     >>> parse("click[Buy Now] please"), parse("click[a [b]]"), parse("click[a [b]]", True), parse("click[]")
     (('click', 'Buy Now'), ('click[a ', 'b]'), ('click', 'a [b]'), ('', ''))

@@ -53,8 +53,7 @@ class ChatEndpoint:
         model: its name at the endpoint.
         base_url: up to and including `/v1`; None: the variable OPENAI_BASE_URL, else OpenAI's.
         api_key: the key; None: that in `key_variable`.
-        key_variable: environment variable of the key; None: OPENAI_API_KEY if `base_url` is None, else none, so that
-            the key is not sent elsewhere.
+        key_variable: environment variable of the key; None: OPENAI_API_KEY, but only for OpenAI's own address.
         temperature: None leaves it to the endpoint.
         max_tokens: longest answer; None leaves it to the endpoint.
         timeout: seconds per try, from connecting to the last byte.

@@ -2,8 +2,7 @@
 
     python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
-encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption. Needs the extra
-`dense`.
+encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class DenseRetriever:
     Args:
         passages: in memory or a `PassageFile`.
         model: name or folder of a sentence-transformers model, or a function from n texts to n vectors.
-        vectors: of the passages, shape (n, dimensions); or a FAISS index of them, or the path of its file, which is
-            memory-mapped. None: computed.
+        vectors: of the passages, (n, dimensions); or a FAISS index, or its file (memory-mapped). None: computed.
         query_prefix: put before queries; None for the model's ("query: " for the E5 family, else nothing).
         passage_prefix: put before passages ("passage: " for the E5 family).
         device: "cpu", "cuda", ...; None: the library's choice.

@@ -129,8 +129,7 @@ class LexicalRetriever:
     """BM25 (k1 = 1.2, b = 0.75) over the stemmed English words of title and text.
 
     Words are lower-cased, without accents, split at non-alphanumeric characters, and stemmed; title words count three
-    times. Stop words are dropped from queries that have others. Scores are rounded to four decimals, ties sorted by
-    position.
+    times. Queries lose stop words unless they have no others. Scores have four decimals, ties are sorted by position.
 
     Args:
         passages: indexed in memory, about 15,000 a second; for many, see `index_folder.open_index`.

@@ -3,8 +3,8 @@
 * `searchr1` (Search-R1): `{"queries": [...], "topk": 3, "return_scores": true}`, a batch per request;
 * `verl_agent` (verl-agent, RewardFlow): `{"query": "...", "topk": 3, "return_scores": true}`, one query per request.
 
-The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query; without
-scores, a list of documents.
+The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query, or
+documents alone without scores.
 """
 
 from __future__ import annotations

@@ -118,10 +118,8 @@ def check_noise(noise: object, simulator: Simulator | None) -> float | None:
 class RuleSimulator:
     """Answers with passages of the corpus by a rule; `retriever` looks up their texts.
 
-    * Useful: supporting passages with a title word in the query, larger shares of the title first. A query without
-      title words gets noisy ones.
-    * Noisy: passages that support only other questions of the same source, kind and split, drawn with the search's
-      `draw`.
+    * Useful: supporting passages by the share of their title's words in the query; noisy ones if it has none.
+    * Noisy: passages that support only other questions of the same source, kind and split, drawn with `draw`.
     """
 
     def __init__(self, questions: Questions, retriever: Retriever) -> None:
@@ -215,8 +213,7 @@ class Writer(Protocol):
 class ModelSimulator:
     """Asks a model for the documents of all searches of a step at once; seeds follow from the searches' draws.
 
-    An unanswered request, or an answer without a document, is a failed search. A document's title is the quoted query,
-    its id a digest of both.
+    A search without an answer or a document fails. A document's title is the quoted query, its id a digest of both.
 
     Args:
         writer: the model; ZeroSearch uses temperature 0.8 and at most 600 tokens, as `at` does.

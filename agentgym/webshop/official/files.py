@@ -18,8 +18,7 @@ from agentgym.webshop.goals import Goal, HumanRequest
 from agentgym.webshop.official.json_stream import entries
 
 #: Maximum characters of a text (a title, a request), of an option's name or value, and of a page; maximum numbers of
-#: texts on a page, option groups, and combinations of options (goals) of a product. They keep every page inside the
-#: observation space.
+#: texts on a page, option groups, and combinations of options (goals) of a product. Every page fits into the space.
 LONGEST_TEXT, LONGEST_VALUE, LONGEST_PAGE = 20_000, 2_000, 300_000
 MOST_PIECES, MOST_GROUPS, MOST_CHOICES = 5_000, 50, 1_000_000
 #: Maximum numbers of attributes of a product, and of wishes of one kind: a purchase compares all pairs.

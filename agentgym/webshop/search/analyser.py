@@ -18,8 +18,7 @@ from agentgym.outside.text import tables_beside
 
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255
-#: A text is searched in windows, for linear time; a token starts at least this far from the end of its window, unless
-#: the text ends there.
+#: A text is searched in windows, for linear time; inside a text, tokens start so far from the end of their window.
 _WINDOW, _MARGIN = 4096, 1024
 
 LETTER, HEBREW, DIGIT, KATAKANA, HAN, HIRAGANA, ASIAN, ASIAN_MARK = "A", "H", "0", "K", "J", "I", "S", "y"
