@@ -1,7 +1,6 @@
 """Adapts any Gymnasium text environment, single or vector, to the contract of `agentgym.core`.
 
-Sub-environments of Gymnasium's vector environments are stepped one by one, because these share reset options and step
-finished ones; those of an `AsyncVectorEnv` run in parallel.
+Gymnasium's vector environments share reset options and step finished places, so each sub-environment is stepped alone.
 """
 
 import copy

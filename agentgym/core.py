@@ -172,8 +172,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def advance(self, command: str, info: Info) -> tuple[ObsT, float, bool, Info]:
         """Play one command in a vector environment; return observation, reward, terminated and info.
 
-        An override may write only changes into `info`, its previous dict; it is not used if a further subclass
-        overrides `act`, `observe` or `describe`.
+        An override may change `info`, its previous dict. Subclasses that override its parts do not inherit it.
         """
         reward, terminated, valid = self.act(command)
         return self.observe(), reward, terminated, self.describe(valid)

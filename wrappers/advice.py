@@ -27,8 +27,7 @@ class _Advised(NamedTuple):
 class VectorAdvice(SubEnvWrapper[_Advised]):
     """Put an adviser's commands into `infos["expert_action"]`, in place of the environment's expert.
 
-    Put it directly around the environment (bare observations). `adviser()` makes a new adviser for every episode; the
-    entry is "" at the end of an episode.
+    Put it directly around the environment. `adviser()` makes an adviser for every episode; "" is the advice at its end.
 
     >>> import agentgym
     >>> from agentgym.alfworld.player import ALFWorldPlayer

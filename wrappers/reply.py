@@ -1,7 +1,6 @@
 """Parse a model's raw reply into a command or an error.
 
-A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, whose stripped content is
-the command:
+A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, which holds the command:
 
     <think>The box is left of me.</think><action>left</action>
 

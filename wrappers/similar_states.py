@@ -2,8 +2,7 @@
 
 * "leader": in order of first appearance, a state joins the first earlier leader near it, or becomes a leader. The
   cluster has its leader's name; the result depends on the order of rows only.
-* "components": states connected by chains of near states. The cluster has the name of the member with the smallest text
-  (`str(state)`); the result does not depend on order.
+* "components": states connected by chains of near states, named by the smallest `str(state)`; order does not matter.
 
 Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-12 for others).
 """

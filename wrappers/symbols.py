@@ -30,8 +30,7 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         dtype: of the planes, an unsigned integer or a float.
 
     Raises:
-        ValueError: at once, when the alphabet or the shape is missing or malformed; by `reset` and `step`, when a board
-            has another shape or an unknown symbol.
+        ValueError: at once, for a missing or malformed alphabet or shape; by `reset` and `step`, for another board.
 
     >>> import agentgym
     >>> env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1))

@@ -56,8 +56,7 @@ def collect(
     after the reset (`agentgym.branching.Branching.reseed`) by `seed`, the group and their number in it.
 
     Args:
-        envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included, or any text
-            environment that `agentgym.adapter.adapt` takes.
+        envs: with autoreset `DISABLED`, in its wrappers; or any text environment that `agentgym.adapter.adapt` takes.
         policy: answers the observations.
         tasks: reset options, one mapping per group, such as `[{"split": "test", "index": i} for i in range(64)]`.
         group_size: episodes per task.
@@ -347,8 +346,7 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
 def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
     """Warn once if the policy takes the same actions in all episodes of every group: nothing can be learned.
 
-    A group of at least two episodes counts if they took the same action at every step, or in every state. Tables
-    without a valid action get another warning.
+    They are alike if they took the same action at every step, or in every state.
     """
     several = np.bincount(table.trajectory_group, minlength=table.n_groups) > 1
     owner = envs.unwrapped

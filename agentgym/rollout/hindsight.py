@@ -54,8 +54,7 @@ def relabel_goals(
 
     Args:
         table: from `collect`, with task ids as group labels.
-        envs: a vector environment with autoreset `DISABLED`, made with the same arguments, behind the wrappers of the
-            new prompts. Its episodes are over afterwards.
+        envs: with autoreset `DISABLED`, made with the same arguments, in wrappers of the new prompts. Its episodes end.
         choose: which of several tasks: "hardest", with the longest shortest solution (`env.distance()` at its
             beginning; the last of equal ones); the "last" or "first" solved; or "all", whose rows repeat each other.
         cut_loops: leave out steps between two visits of one exact state (`info["state_key"]`), such as invalid actions.

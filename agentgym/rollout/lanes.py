@@ -1,7 +1,6 @@
 """Rollouts without lock-step: each vector environment is a lane that waits for its own replies only.
 
-Only replies are produced outside the caller's thread. Episodes and seeds of the lanes are fixed before the start, so
-the table does not depend on the order of replies.
+Episodes and seeds of the lanes are fixed before the start, so the table does not depend on the order of replies.
 """
 
 import contextlib
@@ -62,8 +61,7 @@ def reply_queue(policy: groups.Policy) -> ReplyQueue | None:
 def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[int]) -> Sequence[tuple[int, _T]]:
     """Return the answer of a queue's `get` after checking it.
 
-    `waiting` holds the names of pending requests. Raises a TypeError if the answer is no list of pairs, a ValueError if
-    it is empty or a name is not pending or repeated.
+    `waiting` holds the names of pending requests. TypeError for no pairs, ValueError for none or wrong names.
     """
     kind = type(queue).__name__
     pairs = isinstance(found, (list, tuple)) and all(isinstance(one, (tuple, list)) and len(one) == 2 for one in found)
@@ -157,8 +155,7 @@ def collect_lanes(
     generator.
 
     Args:
-        lanes: distinct, equally made vector environments with autoreset `DISABLED`. Episodes are assigned to the places
-            of all lanes in order, then again from the first.
+        lanes: distinct, equally made vector environments with autoreset `DISABLED`; their places get episodes in turn.
         policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
         tasks, group_size, seed, luck: see `collect`.
         progress: called with the number of finished episodes after each step of a lane.

@@ -106,9 +106,8 @@ def every(n: int) -> Select:
 def highest_entropy(count: int) -> Select:
     """Return the selection of the `count` steps of each trajectory with the largest `-mean(Reply.logprobs)`.
 
-    In nats per token: an estimate of the policy's entropy per token at the sampling temperature, among the allowed
-    tokens. Ties go to earlier steps; steps without a reply are left out. The selection raises a ValueError if replies
-    lack log-probabilities.
+    It estimates the policy's entropy in nats per token at the sampling temperature, among the allowed tokens. Ties go
+    to earlier steps; steps without a reply are left out. ValueError if replies lack log-probabilities.
     """
     whole("highest_entropy: count", count, 1)
 

@@ -101,16 +101,14 @@ class WebShopEnv(TextEnv[str]):
         split_by: "goal" or "product": what splits do not share.
         observation_mode: "text", "text_rich" or "url".
         search: "bm25", or "lucene" for pyserini.
-        noun_tagger: nouns of a title: "words", "spacy", "table:<file>" or a function from a title to its nouns, see
-            `agentgym.webshop.reward.make_tagger`.
+        noun_tagger: "words", "spacy", "table:<file>" or a function, see `agentgym.webshop.reward.make_tagger`.
         reward: for a purchase that scores 1; None for the score as the reward of any purchase.
         repairs: names of repairs, or "all".
         noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
         num_products: only the first ones; None for all (2,000 generated ones).
         price_seed: see Data.
         product_seed: each value gives other generated products.
-        cache: folder for large sets; None for the variable AGENTGYM_CACHE ("off" for no cache) or ~/.cache/agentgym;
-            False to keep them in memory.
+        cache: folder for large sets; None: AGENTGYM_CACHE ("off": no cache) or ~/.cache/agentgym; False: in memory.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation) or None.
 

@@ -14,7 +14,7 @@ from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import ENDINGS, OPENINGS
 
 TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
-SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
+BUTTONS = SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
 #: Pages below a product's page.
 SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
 #: Buttons of a product's page that lead to them; only an option of that name leads to the last one.

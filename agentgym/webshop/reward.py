@@ -115,9 +115,8 @@ def _is_there(wish: str, attributes: tuple[str, ...], places: tuple[str, ...]) -
 def grade(match: Match, price: float, chosen: tuple[str, ...], goal: Goal) -> Purchase:
     """Return the score and parts of a purchase.
 
-    Parts, named as in the original: `r_type`, `query_match`, `category_match`, `title_score`; share found and weight of
-    attributes (`r_att`, `w_att`), options (`r_option`, `w_option`; only if some are wished) and price (`r_price`,
-    `w_price`).
+    Parts, named as in the original: `r_type`, `query_match`, `category_match`, `title_score`; share found (`r_`) and
+    weight (`w_`) of attributes (`r_att`), options (`r_option`; only if some are wished) and price (`r_price`).
     """
     attributes, options = len(goal.attributes), len(goal.options)
     kept = price <= goal.price_upper
@@ -254,8 +253,7 @@ def make_tagger(name: str | os.PathLike[str] | Tagger) -> Tagger:
 
     Args:
         name: "words"; "spacy" or "spacy:<model>" (needs the extra `nouns` and the model, `en_core_web_sm` by default);
-            "table:<file>" or a path: a JSON object, title -> list of nouns ("words" tags missing titles, with one
-            warning); or a function from a title to its nouns.
+            "table:<file>" or a path: JSON, title -> list of nouns (else "words", with a warning); or a function.
     """
     return lru_cache(maxsize=4096)(_make(name))
 

@@ -11,23 +11,7 @@ import numpy as np
 from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.pages import (
-    BACK,
-    BUY,
-    INDEX,
-    NEXT,
-    PER_PAGE,
-    PREVIOUS,
-    SEARCH,
-    SUB_PAGES,
-    TEXT,
-    Node,
-    Page,
-    Pages,
-    done_page,
-    nodes,
-    text,
-)
+from agentgym.webshop.pages import BUTTONS, INDEX, PER_PAGE, SUB_PAGES, TEXT, Node, Page, Pages, done_page, nodes, text
 from agentgym.webshop.reward import Purchase
 from agentgym.webshop.search.search import Recent
 
@@ -36,7 +20,7 @@ RESULTS = 50
 LONGEST_COMMAND = MOST_CHARACTERS
 _BASE = "http://127.0.0.1:3000"
 _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
-_BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
+_SEARCH, _BACK, _PREVIOUS, _NEXT, _BUY = (name.lower() for name in BUTTONS)
 #: The original identifies a page by the first of these parts in the URL.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
 _NOWHERE = object()

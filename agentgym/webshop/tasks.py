@@ -29,8 +29,7 @@ class Tasks:
     """The goals of a shop; a task is a goal's index in the original's order.
 
     A task may also be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split. `winnable`
-    leaves out goals that an ideal purchase does not score 1.0; `reopen` is the content of a pickle, which opens these
-    tasks in another process (None: not picklable).
+    leaves out goals that an ideal purchase does not score 1.0; a pickle opens the tasks by `reopen` (None: no pickles).
     """
 
     splits = SPLITS

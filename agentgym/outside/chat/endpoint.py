@@ -60,8 +60,7 @@ class ChatEndpoint:
         retries: further tries after a failure that may pass.
         concurrency: most requests at a time.
         structured: "json_schema" sends a request's schema, "json_object" asks for any JSON object, "" for neither.
-        cache: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. Cached answers outlive a
-            change of the model: do not cache a model in training.
+        cache: a folder; True: the user's ($AGENTGYM_CACHE); False: none. Do not cache answers of a model in training.
         prices: of a million prompt tokens and a million completion tokens, for `usage.cost`.
         budget: limits of the spending: with a cache, of all its answers (see `spent`), else of this object's.
         extra: further fields of the request, such as `{"top_p": 0.9}`.

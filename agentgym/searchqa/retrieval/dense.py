@@ -57,7 +57,7 @@ class DenseRetriever:
         passage_prefix: str | None = None,
         device: str | None = None,
     ) -> None:
-        faiss = load_faiss()
+        faiss = needed("faiss", _EXTRA)
         self.passages = passages
         self._recipe: tuple[Path, str | None] | None = None
         self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
@@ -200,18 +200,13 @@ def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
     return lambda texts: transformer.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
 
-def load_faiss() -> Any:
-    """Return the module, or raise an ImportError with the command that installs it."""
-    return needed("faiss", _EXTRA)
-
-
 def _prefix(words: str, model: str | Path | Encoder) -> str:
     return words if isinstance(model, (str, Path)) and Path(model).name.lower().startswith("e5-") else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    return run_command(arguments, "dense FOLDER [MODEL]", (1, 2), encode_folder, (ValueError, OSError, ImportError))
+    return run_command(arguments, "dense FOLDER [MODEL]", (1, 2), encode_folder)
 
 
 if __name__ == "__main__":

@@ -83,8 +83,7 @@ def _write_hit(hit: Hit, scores: bool) -> dict[str, Any]:
 def read_answer(content: Any, queries: int, k: int) -> list[Found]:
     """Return at most `k` hits per query, or a failure for a query with a damaged hit.
 
-    Web search servers leave out the score (0.0 here) and the id (a digest of the contents). Raises a DataError unless
-    it is an answer to that many queries.
+    Without scores they are 0.0, without ids digests of the contents. DataError for another number of queries or form.
     """
     result = content.get("result") if isinstance(content, dict) else None
     if not isinstance(result, list) or not all(isinstance(hits, list) for hits in result):

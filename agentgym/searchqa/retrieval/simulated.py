@@ -66,8 +66,7 @@ class NoiseCurriculum:
 
         p(i) = start + (base^(i / m) - 1) / (base - 1) * (end - start)
 
-    after i of m iterations, linear for `base=1`. A call returns reset options of `SearchQAEnv`. Defaults are those of
-    the published commands (start, end) and code (base).
+    after i of m iterations, linear for `base=1`. A call returns reset options of `SearchQAEnv`. Defaults are published.
     """
 
     start: float = 0.25

@@ -124,11 +124,10 @@ def _run(found: array[int], lengths: array[int], first: int) -> _Run:
 def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
     if path is None:
         return lambda: run
-    columns: dict[str, NDArray[Any]] = {f"{path}-{i}.npy": values for i, values in enumerate(run)}
-    for name, values in columns.items():
-        np.save(name, values)
-    names = list(columns)
-    return lambda: tuple([np.load(name, mmap_mode="r") for name in names])  # type: ignore[return-value]
+    names = [f"{path}-{i}.npy" for i in range(len(run))]
+    for name, values in zip(names, run, strict=True):
+        np.save(name, np.asarray(values))
+    return lambda: tuple([np.load(name, mmap_mode="r") for name in names])
 
 
 def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
@@ -172,10 +171,11 @@ class _Rows:
     def __init__(self, folder: Path | None, total: int) -> None:
         self._folder = folder
         self._kept: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, kind)] for name, kind in _KINDS.items()}
-        for name, kind in _KINDS.items() if folder is not None else ():
-            with (folder / f"{name}.npy").open("wb") as file:
-                header = {"descr": kind, "fortran_order": False, "shape": (total,)}
-                np.lib.format.write_array_header_1_0(file, header)
+        if folder is not None:
+            for name, kind in _KINDS.items():
+                with (folder / f"{name}.npy").open("wb") as file:
+                    header = {"descr": kind, "fortran_order": False, "shape": (total,)}
+                    np.lib.format.write_array_header_1_0(file, header)
 
     def add(self, *columns: NDArray[Any]) -> None:
         for name, values in zip(_KINDS, columns, strict=True):
