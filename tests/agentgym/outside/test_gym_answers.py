@@ -51,7 +51,7 @@ def play(env: gym.Env[Any, Any]) -> Any:
     ({"info": {"success": "no"}}, TypeError, r"info\['success'\] of an episode's end must be a .* str \('no'\)"),
     ({"info": {"won": float("nan")}}, ValueError, r"info\['won'\] of .* must be .*, got float \(nan\)"),
     ({"info": {"is_action_valid": "no", "won": True}}, TypeError, r"info\['is_action_valid'\] must be .* got str"),
-    ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a finite number, got str \('0\.5'\)"),
+    ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a .* number, got str \('0\.5'\)"),
     ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state its"),
     ({"info": None}, TypeError, r"the info that step returns must be a dict, got None; it may be \{\}"),
     ({"terminated": "false"}, TypeError, r"terminated must be a bool \(or 0 or 1\), got str \('false'\)"),
