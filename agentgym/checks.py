@@ -13,6 +13,8 @@ import numpy as np
 Parameters = ParamSpec("Parameters")
 ReturnT = TypeVar("ReturnT")
 ClassT = TypeVar("ClassT", bound=type)
+#: The smallest float above 0, as the lower bound of `real`.
+ABOVE_ZERO = math.ulp(0.0)
 
 
 def suggest(given: object, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector.utils import create_shared_memory
 
 from agentgym.branching.stack import load_random_state, random_state, seed_random_state
-from agentgym.checks import keywords_checked, suggest
+from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.outside.text import clean
 from agentgym.tasks import Tasks, check_split, generator
 
@@ -42,12 +42,10 @@ class TextSpace(gym.Space[str]):
     def __init__(
         self, max_length: int = 1_000_000, *, samples: Sequence[str] = (), seed: int | np.random.Generator | None = None
     ) -> None:
-        if max_length < 1:
-            raise ValueError(f"TextSpace: max_length must be at least 1, got {max_length}")
+        self.max_length = whole("TextSpace: max_length", max_length, 1)
         too_long = [text for text in samples if len(text) > max_length]
         if too_long:
             raise ValueError(f"TextSpace: sample {too_long[0]!r} is longer than max_length={max_length}")
-        self.max_length = int(max_length)
         self.samples = tuple(samples)
         super().__init__(dtype=str, seed=seed)
 
@@ -130,11 +128,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
 
     @keywords_checked
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(
-                f"{type(self).__name__}: unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}"
-            )
+        if render_mode is not None:
+            check_name(render_mode, self.metadata["render_modes"], "render_mode")
         self.render_mode = render_mode
         self.expert = bool(expert)
         self._begun = False

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.checks import real
 from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
 
@@ -28,11 +29,7 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], penalty: float = 0.1) -> None:
         super().__init__(env)
-        if not (np.isfinite(penalty) and penalty >= 0):
-            raise ValueError(
-                f"penalty is subtracted from the reward: pass a finite number of at least 0, got {penalty!r}"
-            )
-        self.penalty = float(penalty)
+        self.penalty = real("penalty", penalty, 0.0, expected="a finite number of at least 0, which is subtracted")
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
         for i in indices:

@@ -23,6 +23,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.checks import ABOVE_ZERO, check_name, real
 from wrappers.prompt import MessageSpace
 from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -97,17 +98,9 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         super().__init__(env)
         if not callable(scorer):
             raise TypeError(f"scorer must be a function from steps to scores, got {scorer!r:.200}")
-        given: dict[str, Any] = {"weight": weight, "gamma": gamma}
-        for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-        if not math.isfinite(weight):
-            raise ValueError(f"weight multiplies the scores: pass a finite number, got {weight!r}")
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
-        if kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
-        self.scorer, self.weight, self.kind, self.gamma = scorer, float(weight), kind, float(gamma)
+        self.scorer, self.kind = scorer, check_name(kind, get_args(Kind), "kind")
+        self.weight = real("weight", weight, expected="a finite number")
+        self.gamma = real("gamma", gamma, ABOVE_ZERO, 1.0, expected="the learner's discount, a number in (0, 1]")
         # An environment may reuse its arrays; conversations only grow, and are expensive to copy.
         self._constant = isinstance(self.env.single_observation_space, MessageSpace)
         self.states = [_Episode() for _ in range(self.num_envs)]

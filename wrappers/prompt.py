@@ -14,7 +14,7 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import check_name, fields_checked, whole
 from agentgym.outside.text import clean
 from wrappers.reply import parses_replies, reads_tool_calls
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
@@ -77,16 +77,13 @@ class PromptStyle:
     tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
-        if self.shown not in ("pairs", "actions"):
-            raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
-        if self.tools not in ("text", "template"):
-            raise ValueError(f"tools must be 'text' or 'template', got {self.tools!r}")
+        check_name(self.shown, ("pairs", "actions"), "shown")
+        check_name(self.tools, ("text", "template"), "tools")
         if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
             raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
         for name, least in (("history", 0), ("max_chars", 1)):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
 
     def settled(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> PromptStyle:
         """Check the observation space, and replace `instructions=True` by the environment's text."""

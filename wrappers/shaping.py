@@ -11,16 +11,16 @@ shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 """
 
 import math
-import numbers
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
+from agentgym.checks import ABOVE_ZERO, check_name, real
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -88,29 +88,19 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         graphs: TaskGraphs | None = None, truncation: Truncation = "keep",
     ) -> None:  # fmt: skip
         super().__init__(env)
-        given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
-        for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
-        if not 0 < decay <= 1:
-            raise ValueError(f"decay is the value kept per step from success: pass a number in (0, 1], got {decay!r}")
-        if not (np.isfinite(scale) and scale >= 0):
-            raise ValueError(f"scale is the potential at success: pass a finite number of at least 0, got {scale!r}")
-        if truncation not in ("keep", "zero"):
-            raise ValueError(f"truncation must be 'keep' or 'zero', got {truncation!r}")
         if graphs is not None and not isinstance(graphs, TaskGraphs):
             raise TypeError(f"graphs must be a TaskGraphs or None, got {type(graphs).__name__}")
         for name, function in (("key", key), ("task", task), ("success", success)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function or None, got {function!r}")
-        self.gamma, self.decay, self.scale = float(gamma), float(decay), float(scale)
+        self.gamma = real("gamma", gamma, ABOVE_ZERO, 1.0, expected="the learner's discount, a number in (0, 1]")
+        self.decay = real("decay", decay, ABOVE_ZERO, 1.0, expected="the value kept per step, a number in (0, 1]")
+        self.scale = real("scale", scale, 0.0, expected="the potential at success, a finite number of at least 0")
         self.key: Key = state_key if key is None else key
         self.task: Task = task_id if task is None else task
         self.success: Success = won_or_rewarded if success is None else success
         self.graphs = TaskGraphs() if graphs is None else graphs
-        self.truncation = truncation
+        self.truncation = check_name(truncation, get_args(Truncation), "truncation")
         self.states = [_Episode() for _ in range(self.num_envs)]
 
     @property

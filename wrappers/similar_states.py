@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from agentgym.checks import ABOVE_ZERO, check_name, real, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
@@ -62,10 +63,8 @@ def merge_similar_states(
     ('the red door', 'goal', 'pit')
     """
     _check(threshold, method)
-    if within == "table":
+    if check_name(within, ("group", "table"), "within") == "table":
         return relabel_states(table, cosine_clusters(embed, threshold, method=method))
-    if within != "group":
-        raise ValueError(f"within must be 'group' or 'table', got {within!r}")
     n = len(table)
     state, group = np.concatenate((table.state, table.next_state)), np.concatenate((table.group, table.group))
     node, example = number_pairs(group, table.n_groups, state, len(table.states))
@@ -156,13 +155,9 @@ class SentenceEncoder:
     def __init__(
         self, model: str | Path = MODEL, *, batch_size: int = 64, device: str | None = None, cache_size: int = 100_000
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("cache_size", cache_size)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
         self.model = str(model)
-        self.batch_size = batch_size
+        self.batch_size, self.cache_size = whole("batch_size", batch_size, 1), whole("cache_size", cache_size, 1)
         self.device = device
-        self.cache_size = cache_size
         self._encoder: Any = None
         self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
@@ -281,7 +276,5 @@ def _embedded(embed: Embed, states: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def _check(threshold: float, method: str) -> None:
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is a cosine similarity in (0, 1], got {threshold!r}")
-    if method not in get_args(Method):
-        raise ValueError(f"method must be 'leader' or 'components', got {method!r}")
+    real("threshold", threshold, ABOVE_ZERO, 1.0, expected="a cosine similarity in (0, 1]")
+    check_name(method, get_args(Method), "method")

@@ -113,8 +113,7 @@ class Turns:
 
     def __post_init__(self) -> None:
         check_name(self.last, LAST_TURNS, "last_turn")
-        least = 0 if self.last == "extra" else 1
-        whole("max_turns", self.number, least)
+        whole("max_turns", self.number, 0 if self.last == "extra" else 1)
 
     @property
     def total(self) -> int:
@@ -141,9 +140,8 @@ class Format:
 
     def __post_init__(self) -> None:
         check_name(self.protocol, PROTOCOLS, "protocol")
-        limit = self.max_tokens
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 16):
-            raise ValueError(f"max_tokens must be an integer of at least 16 or None for no limit, got {limit!r}")
+        if self.max_tokens is not None:
+            whole("max_tokens", self.max_tokens, 16)
 
     def show(self, passages: Sequence[Passage]) -> str:
         """Return the observation of a search, best passage first."""

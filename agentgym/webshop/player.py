@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from agentgym.checks import whole
 from agentgym.webshop.catalogue import TEXTS
 
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
@@ -28,9 +29,7 @@ class WebShopPlayer:
     """
 
     def __init__(self, patience: int = 5, reads: bool = True, steps: int = 15) -> None:
-        if patience < 0 or steps < 1:
-            raise ValueError(f"patience must be at least 0 and steps at least 1, got {patience!r} and {steps!r}")
-        self.patience, self.reads, self.steps = patience, reads, steps
+        self.patience, self.reads, self.steps = whole("patience", patience, 0), reads, whole("steps", steps, 1)
         self._begin("")
 
     def _begin(self, request: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from agentgym.checks import check_name
 from agentgym.outside.chat.answer_cache import AnswerCache
 from agentgym.outside.chat.wire import (
     Body,
@@ -100,8 +101,6 @@ class ChatEndpoint:
             raise ValueError(
                 f"expected timeout > 0, retries >= 0 and concurrency >= 1, got {timeout}, {retries} and {concurrency}"
             )
-        if structured not in STRUCTURED:
-            raise ValueError(f"structured must be one of {', '.join(map(repr, STRUCTURED))}, got {structured!r}")
         self.model = model
         self._key_variable = key_variable or (_HOSTED_KEY if base_url is None else None)
         if api_key is None and self._key_variable:
@@ -111,7 +110,8 @@ class ChatEndpoint:
                     f"no api_key, and the variable {self._key_variable} is not set: give one, or a base_url"
                 )
         self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
-        self.structured, self.prices, self.send_seed = structured, prices, bool(send_seed)
+        self.structured = check_name(structured, STRUCTURED, "structured")
+        self.prices, self.send_seed = prices, bool(send_seed)
         self.usage, self.budget = Usage(), budget
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._fixed: Body = {name: value for name, value in settings.items() if value is not None} | dict(extra or {})

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from agentgym.checks import whole
 from agentgym.outside.packages import install_package, needed
 from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
@@ -159,13 +160,11 @@ class LexicalRetriever:
         return self
 
     def _use(self, index: tantivy.Index, passages: Sequence[Passage], threads: int | None) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1 or None, got {threads}")
         self.passages = passages
         self._schema = index.schema
         self._searcher = index.searcher()
         self._all_words, self._telling_words = _analyzer(stop_words=True), _analyzer(stop_words=False)
-        self._threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        self._threads = len(os.sched_getaffinity(0)) if threads is None else whole("threads", threads, 1)
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from agentgym.checks import real, suggest, whole
+from agentgym.checks import ABOVE_ZERO, real, whole
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.outside.text import clean, one_line
 from agentgym.searchqa.protocol import TEXTS
@@ -15,9 +15,6 @@ from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFa
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import Questions
 from agentgym.tasks import Draws
-
-#: Simulators by name.
-SIMULATORS = ("rule",)
 
 
 class SimulatedSearch(NamedTuple):
@@ -76,8 +73,7 @@ class NoiseCurriculum:
     def __post_init__(self) -> None:
         for name in ("start", "end"):
             real(name, getattr(self, name), 0.0, 1.0, expected="a probability from 0 to 1")
-        if real("base", self.base, 0.0, expected="a number above 0") == 0.0:
-            raise ValueError(f"base must be a number above 0, got {self.base!r}")
+        real("base", self.base, ABOVE_ZERO, expected="a number above 0")
 
     def __call__(self, iteration: int, iterations: int) -> dict[str, float]:
         """Return the reset options of an iteration from 0; after the last those of the end."""
@@ -184,17 +180,14 @@ def _alike(question: Question) -> tuple[str, ...]:
 
 
 def find_simulator(simulator: str | Simulator | None, questions: Questions, retriever: Retriever) -> Simulator | None:
-    """Return a simulator by object or name; None for none."""
+    """Return a simulator: an object, or that of the name "rule"; None for none."""
     if simulator == "rule":
         return RuleSimulator(questions, retriever)
     if isinstance(simulator, RuleSimulator):
         simulator.check_questions(questions)
     if simulator is None or (not isinstance(simulator, str) and isinstance(simulator, Simulator)):
         return simulator
-    known = suggest(simulator, SIMULATORS) if isinstance(simulator, str) else f"known: {', '.join(SIMULATORS)}"
-    raise ValueError(
-        f"simulator must be a name or an object with simulate(searches, k), got {simulator!r:.100}; {known}"
-    )
+    raise ValueError(f"simulator must be 'rule' or an object with simulate(searches, k), got {simulator!r:.100}")
 
 
 _DOCUMENT = re.compile(r"^[ \t]*Doc[ \t]*(\d{1,3})[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)

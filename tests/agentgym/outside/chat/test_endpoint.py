@@ -245,7 +245,7 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
     ({"timeout": 0}, "timeout > 0"),
     ({"retries": -1}, "retries >= 0"),
     ({"concurrency": 0}, "concurrency >= 1"),
-    ({"structured": "yes"}, "structured must be one of"),
+    ({"structured": "yes"}, "unknown structured 'yes'; known: "),
     ({"cache": 5}, "cache must be a folder"),
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
