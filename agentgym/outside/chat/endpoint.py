@@ -97,10 +97,6 @@ class ChatEndpoint:
             raise ValueError(f"model must be the name of a model at the endpoint, got {model!r}")
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise ValueError(f"base_url must be like http://127.0.0.1:8000/v1, got {redact(repr(base_url))}")
-        if not timeout > 0 or retries < 0 or concurrency < 1:
-            raise ValueError(
-                f"expected timeout > 0, retries >= 0 and concurrency >= 1, got {timeout}, {retries} and {concurrency}"
-            )
         self.model = model
         self._key_variable = key_variable or (_HOSTED_KEY if base_url is None else None)
         if api_key is None and self._key_variable:
@@ -109,7 +105,7 @@ class ChatEndpoint:
                 raise ValueError(
                     f"no api_key, and the variable {self._key_variable} is not set: give one, or a base_url"
                 )
-        self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
+        self.timeout, self.retries, self.concurrency = timeout, retries, concurrency
         self.structured = check_name(structured, STRUCTURED, "structured")
         self.prices, self.send_seed = prices, bool(send_seed)
         self.usage, self.budget = Usage(), budget

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.checks import check_name
+from agentgym.checks import check_name, whole
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
 from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure, check_search
@@ -148,13 +148,8 @@ class HttpRetriever:
         threads: int = 8,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        if timeout <= 0 or retries < 0 or backoff < 0 or batch < 1 or threads < 1:
-            raise ValueError(
-                f"expected timeout > 0, retries >= 0, backoff >= 0, batch >= 1 and threads >= 1, "
-                f"got {timeout}, {retries}, {backoff}, {batch} and {threads}"
-            )
         self.wire = check_name(wire, FORMATS, "wire format")
-        self._batch = batch if wire == "searchr1" else 1
+        self._batch = whole("batch", batch, 1) if wire == "searchr1" else 1
         self._client = HttpClient(
             url, path="/retrieve", headers=headers, timeout=timeout, retries=retries, backoff=backoff,
             concurrency=threads, most_bytes=_MOST_BYTES,

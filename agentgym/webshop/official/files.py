@@ -244,22 +244,14 @@ def read_record(path: str | os.PathLike[str]) -> Record:
 
 
 def _goal(path: Path, number: int, data: Any) -> Goal:
-    def get(name: str, kind: type | tuple[type, ...]) -> Any:
-        value = data.get(name) if isinstance(data, dict) else None
-        if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
-            raise DataError(f"{path}: goal {number}: field {name!r} has a wrong type or value, got {value!r:.200}")
-        return value
-
-    def texts_fit(value: Any) -> bool:
-        if isinstance(value, (list, dict)):
-            texts = value if isinstance(value, list) else [*value, *value.values()]
-            return len(value) <= MOST_WISHES and all(
-                isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts
-            )
-        return not isinstance(value, str) or len(value) <= LONGEST_TEXT
-
-    options = get("goal_options", (dict, list))
+    fields = _Fields(path, f"goal {number}", data)
+    options, limit = fields.record.get("goal_options"), fields.record.get("price_upper")
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise fields.fail("price_upper", "a number")
     texts = ("asin", "name", "category", "query", "product_category", "instruction_text")
-    wishes = tuple(options.items()) if isinstance(options, dict) else tuple(options)
-    values: list[Any] = [get(name, str) for name in texts]
-    return Goal(*values, *[tuple(get("attributes", list)), wishes, float(get("price_upper", (int, float)))])
+    values: list[Any] = [*map(fields.text, texts), fields.texts("attributes")]
+    if isinstance(options, dict):
+        fields.record = {**fields.record, "goal_options": [*options, *options.values()]}
+        fields.texts("goal_options", count=2 * MOST_WISHES)
+        return Goal(*values, tuple(options.items()), float(limit))
+    return Goal(*values, fields.texts("goal_options"), float(limit))
