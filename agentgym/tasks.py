@@ -42,28 +42,22 @@ class Tasks(Protocol[TaskT_co]):
     @property
     def name(self) -> str:
         """What the collection is, for messages, such as "the generated games" or a folder."""
-        ...
 
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits."""
-        ...
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
-        ...
 
     def by_index(self, split: str, index: int) -> TaskT_co:
         """Return a task by its index from 0; IndexError from `count(split)` on."""
-        ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
         """Return a task by its id (a generator's beyond `count` too), of any split for None; else ValueError."""
-        ...
 
     def ids(self, split: str) -> Iterator[str]:
         """Yield the `count(split)` ids of a split in index order."""
-        ...
 
 
 class NumberedTasks(ABC, Generic[TaskT]):

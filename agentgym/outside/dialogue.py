@@ -159,7 +159,6 @@ class Player(Protocol):
 
         It must depend on the view alone, so that dialogues can be branched.
         """
-        ...
 
 
 def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:

@@ -34,7 +34,6 @@ class Policy(Protocol):
 
     def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
-        ...
 
 
 def collect(

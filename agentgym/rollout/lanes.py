@@ -39,15 +39,12 @@ class ReplyQueue(Protocol):
         rngs: Sequence[np.random.Generator],
     ) -> None:
         """Request replies without waiting; `names` identify the n requests, each with its own generator."""
-        ...
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
         """Wait for at least one answer and return names with replies or exceptions; raising ends the rollout."""
-        ...
 
     def close(self) -> None:
         """Cancel pending requests."""
-        ...
 
 
 def reply_queue(policy: groups.Policy) -> ReplyQueue | None:
