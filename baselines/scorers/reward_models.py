@@ -195,7 +195,7 @@ class MarkerScorer(_Reader):
     Args:
         model: such as `transformers.AutoModelForCausalLM` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
-        conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
+        conversation: from a step to its chat messages; the last is the reply, an assistant's. By default
             `conversation_of`.
         max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: the
             limit of model and tokenizer, which the attribute then holds.
