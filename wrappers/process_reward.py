@@ -17,13 +17,13 @@ import math
 import numbers
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.checks import ABOVE_ZERO, check_name, real
+from agentgym.checks import Range, check_value
 from wrappers.prompt import MessageSpace
 from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -98,9 +98,10 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         super().__init__(env)
         if not callable(scorer):
             raise TypeError(f"scorer must be a function from steps to scores, got {scorer!r:.200}")
-        self.scorer, self.kind = scorer, check_name(kind, get_args(Kind), "kind")
-        self.weight = real("weight", weight, expected="a finite number")
-        self.gamma = real("gamma", gamma, ABOVE_ZERO, 1.0, expected="the learner's discount, a number in (0, 1]")
+        check_value("weight", weight, float)
+        check_value("gamma", gamma, float, Range(above=0, high=1))
+        check_value("kind", kind, Kind)
+        self.scorer, self.weight, self.kind, self.gamma = scorer, float(weight), kind, float(gamma)
         # An environment may reuse its arrays; conversations only grow, and are expensive to copy.
         self._constant = isinstance(self.env.single_observation_space, MessageSpace)
         self.states = [_Episode() for _ in range(self.num_envs)]

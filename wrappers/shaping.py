@@ -13,14 +13,14 @@ shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
-from agentgym.checks import ABOVE_ZERO, check_name, real
+from agentgym.checks import Range, check_value
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -88,19 +88,21 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         graphs: TaskGraphs | None = None, truncation: Truncation = "keep",
     ) -> None:  # fmt: skip
         super().__init__(env)
+        for name, value in (("gamma", gamma), ("decay", decay)):
+            check_value(name, value, float, Range(above=0, high=1))
+        check_value("scale", scale, float, Range(low=0))
+        check_value("truncation", truncation, Truncation)
         if graphs is not None and not isinstance(graphs, TaskGraphs):
             raise TypeError(f"graphs must be a TaskGraphs or None, got {type(graphs).__name__}")
         for name, function in (("key", key), ("task", task), ("success", success)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function or None, got {function!r}")
-        self.gamma = real("gamma", gamma, ABOVE_ZERO, 1.0, expected="the learner's discount, a number in (0, 1]")
-        self.decay = real("decay", decay, ABOVE_ZERO, 1.0, expected="the value kept per step, a number in (0, 1]")
-        self.scale = real("scale", scale, 0.0, expected="the potential at success, a finite number of at least 0")
+        self.gamma, self.decay, self.scale = float(gamma), float(decay), float(scale)
         self.key: Key = state_key if key is None else key
         self.task: Task = task_id if task is None else task
         self.success: Success = won_or_rewarded if success is None else success
         self.graphs = TaskGraphs() if graphs is None else graphs
-        self.truncation = check_name(truncation, get_args(Truncation), "truncation")
+        self.truncation = truncation
         self.states = [_Episode() for _ in range(self.num_envs)]
 
     @property

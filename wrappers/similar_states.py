@@ -11,14 +11,14 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from agentgym.checks import ABOVE_ZERO, check_name, real, whole
+from agentgym.checks import Range, check_value, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
@@ -27,6 +27,7 @@ from wrappers.canonical import relabel_states
 from wrappers.credit.group import number_pairs
 
 Embed = Callable[[Sequence[Hashable]], ArrayLike]
+Within = Literal["group", "table"]
 Method = Literal["leader", "components"]
 
 #: Larger groups are compared in blocks of this many rows.
@@ -42,7 +43,7 @@ def merge_similar_states(
     threshold: float = 0.9,
     *,
     method: Method = "leader",
-    within: Literal["group", "table"] = "group",
+    within: Within = "group",
 ) -> StepTable:
     """Return the table with similar states merged, for any credit method.
 
@@ -63,7 +64,8 @@ def merge_similar_states(
     ('the red door', 'goal', 'pit')
     """
     _check(threshold, method)
-    if check_name(within, ("group", "table"), "within") == "table":
+    check_value("within", within, Within)
+    if within == "table":
         return relabel_states(table, cosine_clusters(embed, threshold, method=method))
     n = len(table)
     state, group = np.concatenate((table.state, table.next_state)), np.concatenate((table.group, table.group))
@@ -276,5 +278,5 @@ def _embedded(embed: Embed, states: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def _check(threshold: float, method: str) -> None:
-    real("threshold", threshold, ABOVE_ZERO, 1.0, expected="a cosine similarity in (0, 1]")
-    check_name(method, get_args(Method), "method")
+    check_value("threshold", threshold, float, Range(above=0, high=1))
+    check_value("method", method, Method)

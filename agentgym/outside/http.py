@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from agentgym.checks import ABOVE_ZERO, real, whole
+from agentgym.checks import Range, check_value, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
@@ -103,8 +103,9 @@ class HttpClient:
         if "@" in parts[0].netloc and any(name.lower() == "authorization" for name in self._headers):
             raise ValueError("expected user and password in the URL, or a header Authorization; got both")
         self.url = redact(url)
-        self.timeout = real("timeout", timeout, ABOVE_ZERO, expected="a number of seconds above 0")
-        self.backoff = real("backoff", backoff, 0.0, expected="a number of seconds of at least 0")
+        check_value("timeout", timeout, float, Range(above=0))
+        check_value("backoff", backoff, float, Range(low=0))
+        self.timeout, self.backoff = float(timeout), float(backoff)
         self.retries, self._concurrency = whole("retries", retries, 0), whole("concurrency", concurrency, 1)
         self._most_bytes = most_bytes
         self._secrets, self._certain = _secrets(parts, self._headers)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from agentgym.checks import ABOVE_ZERO, real, whole
+from agentgym.checks import Range, check_value, real, whole
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.outside.text import clean, one_line
 from agentgym.searchqa.protocol import TEXTS
@@ -73,7 +73,7 @@ class NoiseCurriculum:
     def __post_init__(self) -> None:
         for name in ("start", "end"):
             real(name, getattr(self, name), 0.0, 1.0, expected="a probability from 0 to 1")
-        real("base", self.base, ABOVE_ZERO, expected="a number above 0")
+        check_value("base", self.base, float, Range(above=0))
 
     def __call__(self, iteration: int, iterations: int) -> dict[str, float]:
         """Return the reset options of an iteration from 0; after the last those of the end."""

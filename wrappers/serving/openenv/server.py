@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 from openenv.core.env_server import ConcurrencyConfig, create_fastapi_app
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.checks import ABOVE_ZERO, real, whole
+from agentgym.checks import real, whole
 from agentgym.outside.http import OwnHosts
 from agentgym.outside.text import clean
 from wrappers.reply import ReplyParser
@@ -43,7 +43,8 @@ def application(
     """
     for name, value in (("sessions", sessions), ("snapshots", snapshots), ("most_bytes", most_bytes)):
         whole(name, value, 1)
-    real("idle", idle, ABOVE_ZERO, expected="a number of seconds above 0")
+    if real("idle", idle, 0.0, expected="a number of seconds above 0") == 0.0:
+        raise ValueError(f"idle must be a number of seconds above 0, got {idle!r}")
     saved: dict[str, Any] = {}
 
     def make() -> GymEnvironment:
