@@ -253,5 +253,7 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     if isinstance(options, dict):
         fields.record = {**fields.record, "goal_options": [*options, *options.values()]}
         fields.texts("goal_options", count=2 * MOST_WISHES)
-        return Goal(*values, tuple(options.items()), float(limit))
-    return Goal(*values, fields.texts("goal_options"), float(limit))
+        values += [tuple(options.items()), float(limit)]
+    else:
+        values += [fields.texts("goal_options"), float(limit)]
+    return Goal(*values)
