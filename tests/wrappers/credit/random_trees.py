@@ -6,6 +6,7 @@ import numpy as np
 
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import ACTIONS, random_table
+from tests.wrappers.credit.small_tables import of_rows
 
 
 def random_trees(seed: int, *, branches: int = 12, win: float = 0.25, **options) -> StepTable:
@@ -40,8 +41,4 @@ def random_trees(seed: int, *, branches: int = 12, win: float = 0.25, **options)
             action, valid = ACTIONS[rng.integers(5)], bool(rng.random() > 0.2)
             rows.append((group, branch, t + 1 + step, state, action, after, float(won and over), valid, won))
             state = after
-    group, trajectory, t, state, action, next_state, reward, valid, won = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state, reward=reward,
-        valid=valid, won=won, parent=parent,
-    )  # fmt: skip
+    return of_rows("group trajectory t state action next_state reward valid won", rows, parent=parent)
