@@ -25,7 +25,7 @@ def state_distances(table: StepTable) -> Floats:
     found = np.zeros(len(table.states))
     for i, key in enumerate(map(str, table.states)):
         if not key.endswith(WON):
-            level = parse_level(key, "default")
+            level = parse_level(key)
             found[i] = Solver(level).distance(level.player, level.boxes)
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from agentgym.checks import suggest, whole
+from agentgym.checks import check_name, whole
 from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.text import BUCKETS, Level, cells_of, full_board, split_of
 from agentgym.tasks import NumberedTasks
@@ -75,13 +75,23 @@ class _HashSeed(ISeedSequence):
         return np.frombuffer(self._digest, "<u8")[:n_words].astype(dtype)
 
 
+@lru_cache(maxsize=16_384)
 def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
     """Return a level of a split, cached; a ValueError after 2,000 rooms without a suitable start."""
-    if split not in BUCKETS:
-        raise ValueError(f"unknown split {split!r} of generated levels; {suggest(split, BUCKETS)}")
+    check_name(split, BUCKETS, "split")
     if index < 0:
         raise ValueError(f"index must not be negative, got {index}")
-    return _generated(spec, split, index)
+    rng = np.random.Generator(np.random.PCG64(_HashSeed(spec.address(split, index))))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
+    count = spec.boxes[int(rng.random() * len(spec.boxes))]
+    for _ in range(_ROOMS):
+        room = _carve(spec, count, rng)
+        level = None if room is None else _start(room, spec, split, rng)
+        if level is not None:
+            return level
+    raise ValueError(
+        f"found no {spec.height}x{spec.width} level with {count} boxes and an optimal length of {spec.min_length} to "
+        f"{spec.max_length} moves in {_ROOMS} rooms: lower min_length, raise max_length, or choose a larger size"
+    )
 
 
 def generate(count: int, spec: LevelSpec | None = None, split: str = "train", first: int = 0) -> list[Level]:
@@ -113,21 +123,6 @@ class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
 
     def make(self, split: str, index: int) -> tuple[str, Level]:
         return f"{split}/{index}", generate_level(self.spec, split, index)
-
-
-@lru_cache(maxsize=16_384)
-def _generated(spec: LevelSpec, split: str, index: int) -> Level:
-    rng = np.random.Generator(np.random.PCG64(_HashSeed(spec.address(split, index))))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
-    count = spec.boxes[int(rng.random() * len(spec.boxes))]
-    for _ in range(_ROOMS):
-        room = _carve(spec, count, rng)
-        level = None if room is None else _start(room, spec, split, rng)
-        if level is not None:
-            return level
-    raise ValueError(
-        f"found no {spec.height}x{spec.width} level with {count} boxes and an optimal length of {spec.min_length} to "
-        f"{spec.max_length} moves in {_ROOMS} rooms: lower min_length, raise max_length, or choose a larger size"
-    )
 
 
 def _carve(spec: LevelSpec, count: int, rng: np.random.Generator) -> Level | None:

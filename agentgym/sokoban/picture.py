@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.checks import whole
 from agentgym.sokoban.text import DEFAULT
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]
@@ -27,9 +28,7 @@ class Painter:
     """Draws boards given as text in the default symbols with `tile_size` pixels per cell, at least 4."""
 
     def __init__(self, tile_size: int = 16) -> None:
-        if not isinstance(tile_size, (int, np.integer)) or isinstance(tile_size, bool) or tile_size < MIN_TILE:
-            raise ValueError(f"tile_size must be an integer of at least {MIN_TILE} pixels, got {tile_size!r}")
-        self.tile_size = int(tile_size)
+        self.tile_size = whole("tile_size", tile_size, MIN_TILE)
         self._tiles = tiles(self.tile_size)
 
     def __call__(self, text: str, height: int = 0, width: int = 0) -> Image:

@@ -142,8 +142,6 @@ def _opened(path: str, stamp: tuple[tuple[str, int], ...]) -> LevelFiles:
 def _read(file: Path, name: str) -> list[_Entry]:
     try:
         text = read_text(file)
-    except DataError as error:
-        raise DataError(str(error)) from error
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from error
     entries: list[_Entry] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name
 from agentgym.outside.text import MOST_CHARACTERS, DataError
 
 
@@ -92,13 +92,6 @@ _XSB_ALIASES = str.maketrans({"-": " ", "_": " "})
 XSB_ROW_CHARACTERS = frozenset("# .$*@+-_")
 
 
-def symbol_set(name: str) -> Symbols:
-    """Return a symbol set by name, or raise a ValueError."""
-    if name not in SYMBOL_SETS:
-        raise ValueError(f"unknown symbols {name!r}; {suggest(name, SYMBOL_SETS)}")
-    return SYMBOL_SETS[name]
-
-
 #: Boards are assembled in Latin-1, one byte per text position; this replaces the one symbol that is not in Latin-1.
 STAND_IN = "*"
 _WALL_BITS = bytes.maketrans(b"01", (DEFAULT.floor + DEFAULT.wall).encode())
@@ -153,7 +146,7 @@ class Style:
     def __init__(self, symbols: str = "default", separator: str = "") -> None:
         if not isinstance(separator, str):
             raise ValueError(f"separator must be a string, got {separator!r}")
-        self.symbols = symbol_set(symbols)
+        self.symbols = SYMBOL_SETS[check_name(symbols, SYMBOL_SETS, "symbols")]
         self.separator = separator
         self.plain = symbols == "default" and not separator
         self._table = str.maketrans("".join(DEFAULT), "".join(self.symbols))
@@ -174,14 +167,13 @@ class Style:
         )
 
 
-def parse_level(text: str, symbols: str | None = None) -> Level:
+def parse_level(text: str) -> Level:
     """Read one level.
 
     Short rows are padded; floor that the player cannot reach even through boxes becomes wall.
 
     Args:
-        text: rows of symbols separated by line breaks; empty lines before and after are dropped.
-        symbols: "default" or "xsb"; detected from the characters when None.
+        text: rows of symbols of either set, separated by line breaks; empty lines before and after are dropped.
 
     Raises:
         DataError: on a text or board that is too large, an unknown symbol, not exactly one player, no box, different
@@ -199,7 +191,7 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
     height, width = len(rows), max(map(len, rows))
     if max(height, width) > MOST_SIDE:
         raise DataError(f"the level has {height} rows and {width} columns; at most {MOST_SIDE} of each are read")
-    return _build(rows, width, _symbols_of(rows) if symbols is None else symbol_set(symbols))
+    return _build(rows, width, _symbols_of(rows))
 
 
 def _symbols_of(rows: Sequence[str]) -> Symbols:
@@ -216,15 +208,10 @@ def _symbols_of(rows: Sequence[str]) -> Symbols:
 
 
 def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
-    kinds = "".join(symbols)
     if symbols.floor == " ":
         rows = [row.translate(_XSB_ALIASES) for row in rows]
-    for r, row in enumerate(rows, start=1):
-        for symbol in row if set(row) - set(kinds) else "":
-            if symbol not in kinds:
-                raise DataError(f"row {r}: unknown symbol {symbol!r}; expected one of {kinds!r}")
     board = "\n".join([row.ljust(width, symbols.floor) for row in rows])
-    wall, _, target, box, done, player, above = tuple(kinds)
+    wall, _, target, box, done, player, above = symbols
     players = [at for symbol in (player, above) if (at := board.find(symbol)) >= 0]
     count = board.count(player) + board.count(above)
     if count != 1:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name
 from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pool, Share
@@ -45,8 +45,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {name: tuple(text.split()) for name, te
 @lru_cache(maxsize=512)
 def generate(family: str, seed: int, index: int) -> Task:
     """Return a task of a family; equal arguments give equal tasks in any process."""
-    if family not in _MAKERS:
-        raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+    check_name(family, FAMILIES, "family")
     if seed < 0 or index < 0:
         raise ValueError(f"seed and index of a generated task must be at least 0, got {seed} and {index}")
     draws = Draws.seeded(seed, FAMILIES.index(family), index)

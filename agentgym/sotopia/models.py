@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, only_object
 from agentgym.outside.dialogue import KINDS, NONE, Act, Failure, Turn, View, parse
@@ -103,9 +103,7 @@ class ModelPlayer:
     """
 
     def __init__(self, endpoint: ChatEndpoint, *, unreadable: str = "none") -> None:
-        if unreadable not in UNREADABLE:
-            raise ValueError(f"unknown unreadable {unreadable!r}; {suggest(unreadable, UNREADABLE)}")
-        self.endpoint, self.unreadable = endpoint, unreadable
+        self.endpoint, self.unreadable = endpoint, check_name(unreadable, UNREADABLE, "unreadable")
         self.unreadable_acts = 0
 
     @classmethod

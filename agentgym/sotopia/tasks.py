@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.checks import suggest, whole
+from agentgym.checks import check_name, whole
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.official import HARD_SCENARIOS, read_official, state_of
 from agentgym.sotopia.profiles import Task
@@ -106,8 +106,7 @@ def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | No
         return None
     chosen = (families,) if isinstance(families, str) else tuple(families)
     for family in chosen:
-        if family not in FAMILIES:
-            raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+        check_name(family, FAMILIES, "family")
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(f"families must be one or more different names, got {list(chosen)}")
     return chosen

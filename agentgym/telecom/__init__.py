@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentgym.outside.packages import install, needed
-
 if TYPE_CHECKING:
     from agentgym.telecom.pettingzoo import TelecomAECEnv, TelecomParallelEnv
 
 
 def parallel_env(**kwargs: Any) -> TelecomParallelEnv:
     """Return the form in which both are asked at once; an ImportError says that PettingZoo is not installed."""
-    needed("pettingzoo", _NEEDED)
     from agentgym.telecom.pettingzoo import TelecomParallelEnv
 
     return TelecomParallelEnv(**kwargs)
@@ -24,10 +21,6 @@ def parallel_env(**kwargs: Any) -> TelecomParallelEnv:
 
 def aec_env(**kwargs: Any) -> TelecomAECEnv:
     """Return the form in which both take turns; an ImportError says that PettingZoo is not installed."""
-    needed("pettingzoo", _NEEDED)
     from agentgym.telecom.pettingzoo import TelecomAECEnv
 
     return TelecomAECEnv(**kwargs)
-
-
-_NEEDED = f"the two-agent forms of Telecom need PettingZoo: {install('multiagent')}"

@@ -7,7 +7,7 @@ snapshot of the world is the tuple of its fields, and worlds share whatever did 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
 from operator import is_not
 from typing import Any
@@ -225,21 +225,3 @@ def changed(start: tuple[Any, ...], found: Iterable[tuple[int, Any]]) -> tuple[A
     for place, value in found:
         values[place] = {**start[place], **value} if _NAMES[place] in TABLES else value
     return tuple(values)
-
-
-def paths(world: World) -> Iterator[tuple[str, Any]]:
-    """Yield every value of a world with its path: "agent/lines/0/status", "user/device/airplane_mode"."""
-    for name in TABLES:
-        yield from _below(f"agent/{name}", list(getattr(world, name).values()))
-    for name in PHONE:
-        yield from _below(f"user/device/{name}", getattr(world, name))
-    for name in SURROUNDINGS:
-        yield from _below(f"user/surroundings/{name}", getattr(world, name))
-
-
-def _below(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (Mapping, list)) and value:
-        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _below(f"{path}/{name}", inner)
-    else:
-        yield path, value

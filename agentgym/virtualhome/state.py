@@ -1,11 +1,10 @@
 """The state of one episode: the changed cells of its scene, and the memory of the rules; a log undoes changes."""
 
-import hashlib
-import json
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from agentgym.checks import check_name
 from agentgym.virtualhome.scene import (
     CLOSE,
     HOLDS_LH,
@@ -72,8 +71,6 @@ class State:
     )  # fmt: skip
 
     def __init__(self, scene: Scene, *, set_order: str = "lowest id") -> None:
-        if set_order not in ("lowest id", "cpython"):
-            raise ValueError(f"State: set_order must be 'lowest id' or 'cpython', got {set_order!r}")
         self.scene = scene
         self.cells = list(scene.cells)
         self._me = scene.character * WIDTH
@@ -83,7 +80,7 @@ class State:
         self.touched = 0
         self.placed: object | None = None
         self._log: list[Any] = []
-        self.exact_order = set_order == "cpython"
+        self.exact_order = check_name(set_order, ("lowest id", "cpython"), "set_order") == "cpython"
         self._order = SetOrder(scene) if self.exact_order else None
         self._fingerprint = self._fingered = 0
         if len(WEIGHTS) < len(self.cells):
@@ -132,11 +129,6 @@ class State:
             for relation, name in enumerate(RELATION_NAMES):
                 for target in members(self.related(node, relation)):
                     yield number, name, ids[target]
-
-    def canonical_hash(self) -> str:
-        """Return 16 hexadecimal digits that identify the graph: sha1 of its sorted nodes and edges as compact JSON."""
-        whole = [sorted(map(list, self.nodes())), sorted(map(list, self.edges()))]
-        return hashlib.sha1(json.dumps(whole, separators=(",", ":")).encode()).hexdigest()[:16]
 
     def fingerprint(self) -> int:
         """Return a number below 2**128 that identifies the graph of this scene, equal in every process, 0 at the start.

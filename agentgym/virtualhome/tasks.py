@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from agentgym.checks import check_name, suggest
+from agentgym.checks import check_name
 from agentgym.tasks import GENERATED, published
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
@@ -22,8 +22,7 @@ def narrowed(activities: Activities, kinds: Any) -> Activities:
     given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
     known = activities.task_types
     for kind in given:
-        if kind not in known:
-            raise ValueError(f"unknown task type {kind!r}; {suggest(kind, known)}")
+        check_name(kind, known, "task type")
     if not given:
         raise ValueError("task_types is empty: name at least one task type, or pass None for all")
     return activities.of_types(tuple([kind for kind in known if kind in given]))

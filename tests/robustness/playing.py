@@ -235,7 +235,7 @@ def action_of(drawn: Any) -> Any:
 
 def visible(env: Any) -> Any:
     """All that can be seen of the dialogue."""
-    return env.world.dialogue.text, env.world.turn, list(env.agents), [env._info(role) for role in (0, 1)]
+    return env.world.dialogue.text, env.world.turn, list(env.agents), env.each(env._info)
 
 
 def check(given: dict[str, Any]) -> None:

@@ -151,7 +151,7 @@ def test_facts_stand_below_the_observation() -> None:
     assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
     refuses(KeyError, "info has no 'location'", lambda: PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0))
     refuses(TypeError, "sequence of names", PromptStyle, facts="location")
-    refuses(ValueError, "'pairs' or 'actions'", PromptStyle, shown="commands")
+    refuses(ValueError, "known: 'pairs', 'actions'", PromptStyle, shown="commands")
 
 
 IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}

@@ -196,7 +196,7 @@ def test_clusters_by_hand() -> None:
         assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
     for threshold in (0.0, 1.1, np.nan):
         refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
-    with pytest.raises(ValueError, match="'leader' or 'components', got 'leaders'"):
+    with pytest.raises(ValueError, match="unknown method 'leaders'; known: 'leader', 'components'"):
         cosine_clusters(lambda states: [[1.0]], method="leaders")
     with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
         cosine_clusters(lambda states: [[1.0]])(["a", "b"])
@@ -204,7 +204,7 @@ def test_clusters_by_hand() -> None:
     refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
     refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])
     refuses(ValueError, r"vectors must have shape \(n, dimensions\), got \(2,\)", cluster_vectors, [1.0, 1.0])
-    with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
+    with pytest.raises(ValueError, match="unknown within 'batch'; known: 'group', 'table'"):
         merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
 
 
@@ -333,7 +333,7 @@ def test_texts_are_encoded_once_while_kept(folder) -> None:
 
 @pytest.mark.parametrize("name", ["batch_size", "cache_size"])
 def test_sizes_are_positive(name):
-    refuses(ValueError, f"{name} must be at least 1, got 0", SentenceEncoder, **{name: 0})
+    refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):

@@ -32,7 +32,7 @@ from agentgym.alfworld.generated.households import (
 )
 from agentgym.alfworld.goals import SENTENCES, Goal
 from agentgym.alfworld.rules import World
-from agentgym.checks import real, suggest, whole
+from agentgym.checks import check_name, real, whole
 from agentgym.tasks import Draws, OfTypes
 
 LAMP = "desklamp"
@@ -60,12 +60,10 @@ class GameSpec:
     ghosts: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise ValueError(f"unknown split {self.split!r} of generated games; {suggest(self.split, SPLITS)}")
+        check_name(self.split, SPLITS, "split")
         if self.index < 0 or self.seed < 0:
             raise ValueError(f"index and seed must be at least 0, got index={self.index}, seed={self.seed}")
-        if self.dialect not in DIALECTS:
-            raise ValueError(f"unknown dialect {self.dialect!r}; {suggest(self.dialect, DIALECTS)}")
+        check_name(self.dialect, DIALECTS, "dialect")
         real("ghosts", self.ghosts, 0, 1, expected="a probability from 0 to 1")
 
 
@@ -311,11 +309,8 @@ class GeneratedGames(OfTypes):
     def __init__(
         self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
     ) -> None:
-        for name, value, least in (("game_seed", game_seed, 0), ("num_games", num_games, 1)):
-            if value is not None or name != "num_games":
-                whole(name, value, least)
-        self._num_games = None if num_games is None else int(num_games)
-        self._fixed: dict[str, Any] = {"seed": int(game_seed), "dialect": dialect, "ghosts": ghosts}
+        self._num_games = None if num_games is None else whole("num_games", num_games, 1)
+        self._fixed: dict[str, Any] = {"seed": whole("game_seed", game_seed, 0), "dialect": dialect, "ghosts": ghosts}
         GameSpec("train", 0, **self._fixed)  # checks the values
         self._kinds = TASK_TYPES
         self.splits = tuple(SPLITS)
@@ -330,8 +325,6 @@ class GeneratedGames(OfTypes):
     def by_index(self, split: str, index: int) -> Game:
         if index >= self.count(split):
             raise IndexError(index)
-        if self._kinds == TASK_TYPES:
-            return self._game(split, index)
         block, position = divmod(index, sum(PROPORTIONS[kind] for kind in self._kinds))
         kinds = schedule(self._fixed["seed"], split, block)
         fitting = [i for i, kind in enumerate(kinds) if kind in self._kinds]

@@ -40,21 +40,18 @@ class GeneratedActivities(OfTypes):
         self._seed = whole("house_seed", house_seed, 0)
         self._number = None if num_activities is None else whole("num_activities", num_activities, 1)
         self._kinds = FAMILIES
-        self._turns_of: dict[tuple[str, tuple[str, ...]], tuple[int, list[str], list[str]]] = {}
         self.splits = tuple(SPLITS)
         self.name = f"the generated activities (num_activities={num_activities})"
 
     def count(self, split: str) -> int:
-        turns, families, last = self._turns(split)
-        return turns * len(families) + len(last)
+        return _turns(split, self._number, self._kinds)[1]
 
     def by_index(self, split: str, index: int) -> Activity:
-        turns, families, last = self._turns(split)
-        if index >= turns * len(families) + len(last):
+        families, count = _turns(split, self._number, self._kinds)
+        if index >= count:
             raise IndexError(index)
-        turn, position = divmod(index, len(families)) if index < turns * len(families) else (turns, -1)
-        family = last[index - turns * len(families)] if position < 0 else families[position]
-        return _activity(self._seed, split, family, turn)
+        turn, position = divmod(index, len(families))
+        return _activity(self._seed, split, families[position], turn)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
         task_id, chore = split_id(task_id)
@@ -71,26 +68,23 @@ class GeneratedActivities(OfTypes):
         return _activity(self._seed, found[1], found[2], int(found[3]))
 
     def ids(self, split: str) -> Iterator[str]:
-        turns, families, last = self._turns(split)
-        for turn in range(turns):
-            yield from (f"{split}/{family}/{turn}" for family in families)
-        yield from (f"{split}/{family}/{turns}" for family in last)
+        families, count = _turns(split, self._number, self._kinds)
+        turns = ((family, turn) for turn in itertools.count() for family in families)
+        return (f"{split}/{family}/{turn}" for family, turn in itertools.islice(turns, count))
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
         names, held_out = activity.scene.names, HELD_OUT[chore.family]
         unseen = activity.task_id.startswith("valid_unseen/")
         return all((names[thing] in held_out) == unseen for thing in chore.things)
 
-    def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
-        key = split, self._kinds
-        if key in self._turns_of:
-            return self._turns_of[key]
-        known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]
-        turns, rest = divmod(NUM_ACTIVITIES[split] if self._number is None else self._number, len(known))
-        chosen = [family for family in known if family in self._kinds]
-        last = [family for family in known[:rest] if family in self._kinds]
-        self._turns_of[key] = turns, chosen, last
-        return turns, chosen, last
+
+@lru_cache(maxsize=64)
+def _turns(split: str, number: int | None, kinds: tuple[str, ...]) -> tuple[list[str], int]:
+    """Return the families that take turns in a split, and how many activities it has."""
+    known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]
+    turns, rest = divmod(NUM_ACTIVITIES[split] if number is None else number, len(known))
+    families = [family for family in known if family in kinds]
+    return families, turns * len(families) + sum(family in kinds for family in known[:rest])
 
 
 @lru_cache(maxsize=4096)

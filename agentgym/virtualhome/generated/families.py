@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from agentgym.outside.text import tables_beside
 from agentgym.tasks import Draws
@@ -10,6 +10,7 @@ from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal
 
+_T = TypeVar("_T")
 _TABLES = tables_beside(__file__, "families.toml")
 #: Main classes of a family in "valid_unseen"; "train" and "valid_seen" have all others.
 HELD_OUT: Final = {name: frozenset(classes.split()) for name, classes in _TABLES["held_out"].items()}
@@ -38,6 +39,10 @@ class Idea(NamedTuple):
     sentence: str
 
 
+class _NoneError(Exception):
+    """The house lacks what the family needs."""
+
+
 class Choice:
     """A house to find an activity of one family in; `held_out`: only held-out main classes, else only others."""
 
@@ -50,18 +55,35 @@ class Choice:
         self._held_out = held_out
 
     def idea(self) -> Idea | None:
-        return _MAKERS[self.family](self)
+        """Return an idea of the family; None if the house lacks what it needs."""
+        try:
+            return _MAKERS[self.family](self)
+        except _NoneError:
+            return None
 
     def main(self, classes: Iterable[str]) -> list[int]:
         """Return the possible main objects of those classes, in the order of their ids."""
         held_out = HELD_OUT[self.family]
         return self.all(name for name in classes if (name in held_out) == self._held_out)
 
+    def carried(self) -> list[int]:
+        """Return the possible main objects that can be carried."""
+        return self.main(name for name in KINDS if _carried(name))
+
     def all(self, classes: Iterable[str]) -> list[int]:
         return [node for name in classes for node in self.house.of_class.get(name, ())]
 
     def some(self, nodes: Sequence[int], most: int) -> list[int]:
-        return self.draws.sample(nodes, min(len(nodes), 1 + self.draws.below(most))) if nodes else []
+        """Draw 1 to `most` nodes; `_NoneError` if there are none."""
+        if not nodes:
+            raise _NoneError
+        return self.draws.sample(nodes, min(len(nodes), 1 + self.draws.below(most)))
+
+    def pick(self, *choices: Sequence[_T]) -> list[_T]:
+        """Draw one of each; `_NoneError`, before anything is drawn, if one is empty."""
+        if not all(choices):
+            raise _NoneError
+        return [self.draws.pick(choice) for choice in choices]
 
     def has(self, node: int, state: str) -> bool:
         return state in self.house.states[node]
@@ -76,36 +98,24 @@ class Choice:
         return self._names.together([position[each] for each in ([node] if isinstance(node, int) else node)])
 
 
-def _place(choice: Choice) -> Idea | None:
-    things = choice.some(choice.main(name for name in KINDS if _carried(name)), 2)
-    targets = [node for node in choice.all(_SURFACES) if all(_lies(choice, x) != ("ON", node) for x in things)]
-    if not things or not targets:
-        return None
-    target = choice.draws.pick(targets)
+def _place(choice: Choice) -> Idea:
+    things = choice.some(choice.carried(), 2)
+    (target,) = choice.pick(_without(choice, choice.all(_SURFACES), things, "ON"))
     return choice.to(_related(things, "ON", target), things=things, target=target)
 
 
-def _store(choice: Choice) -> Idea | None:
+def _store(choice: Choice) -> Idea:
+    things = choice.some(choice.carried(), 2)
     boxes = [node for node in choice.all(KINDS) if _is_box(choice, node) and not choice.has(node, "ON")]
-    things = choice.some(choice.main(name for name in KINDS if _carried(name)), 2)
-    boxes = [node for node in boxes if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
-    if not things or not boxes:
-        return None
-    box = choice.draws.pick(boxes)
+    (box,) = choice.pick(_without(choice, boxes, things, "INSIDE"))
     return choice.to(_closed(choice, box, things), things=things, box=box)
 
 
-def _fetch(choice: Choice) -> Idea | None:
-    things = [
-        node
-        for node in choice.main(name for name in KINDS if _carried(name))
-        if _lies(choice, node)[0] == "INSIDE" and _is_box(choice, _lies(choice, node)[1])
-    ]
-    targets = choice.all(_SURFACES)
-    if not things or not targets:
-        return None
-    thing, target = choice.draws.pick(things), choice.draws.pick(targets)
-    box = _lies(choice, thing)[1]
+def _fetch(choice: Choice) -> Idea:
+    places = choice.house.places
+    things = [each for each in choice.carried() if places[each][0] == "INSIDE" and _is_box(choice, places[each][1])]
+    thing, target = choice.pick(things, choice.all(_SURFACES))
+    box = places[thing][1]
     taken = Goal(without=((thing, "INSIDE", box),))
     if choice.has(box, "OPEN"):
         goal = Goal(states=((box, "CLOSED"),), edges=((thing, "ON", target),))
@@ -114,96 +124,71 @@ def _fetch(choice: Choice) -> Idea | None:
     return choice.to(goal, thing=thing, box=box, target=target)
 
 
-def _switch_on(choice: Choice) -> Idea | None:
+def _switch_on(choice: Choice) -> Idea:
     devices = choice.some([node for node in choice.main(_DEVICES) if choice.has(node, "OFF")], 2)
-    if not devices:
-        return None
     states = [pair for node in devices for pair in _running(choice, node)]
     return choice.to(Goal(states=tuple(states)), devices=devices)
 
 
-def _switch_off(choice: Choice) -> Idea | None:
+def _switch_off(choice: Choice) -> Idea:
     devices = choice.some([node for node in choice.main(_DEVICES) if choice.has(node, "ON")], 2)
-    if not devices:
-        return None
     plugs = [node for node in devices if choice.has(node, "PLUGGED_IN")]
     states = [(node, "OFF") for node in devices] + [(node, "PLUGGED_OUT") for node in plugs]
     return choice.to(Goal(states=tuple(states)), pattern=UNPLUG if plugs else "", devices=devices, plugs=plugs)
 
 
-def _wash(choice: Choice) -> Idea | None:
-    dirty = choice.main(name for name, kind in KINDS.items() if kind.dirty is not None and _carried(name))
-    things = choice.some([node for node in dirty if choice.has(node, "DIRTY")], 3)
-    if not things:
-        return None
+def _dirty(choice: Choice, carried: bool) -> list[int]:
+    soiled = choice.main(name for name, kind in KINDS.items() if kind.dirty is not None and _carried(name) == carried)
+    return [node for node in soiled if choice.has(node, "DIRTY")]
+
+
+def _wash(choice: Choice) -> Idea:
+    things = choice.some(_dirty(choice, carried=True), 3)
     return choice.to(Goal(states=tuple([(x, "CLEAN") for x in things])), things=things)
 
 
-def _wipe(choice: Choice) -> Idea | None:
-    dirty = choice.main(name for name, kind in KINDS.items() if kind.dirty is not None and not _carried(name))
-    targets = [node for node in dirty if choice.has(node, "DIRTY")]
-    if not targets:
-        return None
-    target = choice.draws.pick(targets)
+def _wipe(choice: Choice) -> Idea:
+    (target,) = choice.pick(_dirty(choice, carried=False))
     # the simulator wipes with any held thing
     return choice.to(Goal(states=((target, "CLEAN"),), deeds=(Deed(("WIPE",), target),)), target=target)
 
 
-def _set_table(choice: Choice) -> Idea | None:
-    tables = choice.all(("dining_table", "coffee_table"))
-    if not tables:
-        return None
-    table = choice.draws.pick(tables)
+def _set_table(choice: Choice) -> Idea:
+    (table,) = choice.pick(choice.all(("dining_table", "coffee_table")))
     things = []
     for kinds in (choice.main(("plate", "bowl")), choice.all(("mug", "glass")), choice.all(("fork", "spoon"))):
-        away = [node for node in kinds if _lies(choice, node) != ("ON", table)]
-        if not away:
-            return None
-        things.append(choice.draws.pick(away))
+        things += choice.pick([node for node in kinds if choice.house.places[node] != ("ON", table)])
     return choice.to(_related(things, "ON", table), table=table, things=things)
 
 
-def _watch(choice: Choice) -> Idea | None:
+def _watch(choice: Choice) -> Idea:
     seats = [(seat, tv) for seat, tv in _facing(choice, choice.main(VIEWS), "television") if choice.has(tv, "OFF")]
-    if not seats:
-        return None
-    seat, tv = choice.draws.pick(seats)
+    ((seat, tv),) = choice.pick(seats)
     states, given = (*_running(choice, tv), (choice.who, "SITTING")), ((choice.who, "SITTING"), (tv, "ON"))
     return choice.to(_settled(choice, seat, states, "WATCH", tv, given), device=tv, seat=seat)
 
 
-def _dress(choice: Choice) -> Idea | None:
+def _dress(choice: Choice) -> Idea:
     clothes = choice.some(choice.main(_CLOTHES), 2)
-    if not clothes:
-        return None
     return choice.to(_related(clothes, "ON", choice.who), clothes=clothes)
 
 
-def _read(choice: Choice) -> Idea | None:
-    books, seats = choice.main(_BOOKS), choice.all(("sofa", "armchair", "chair", "bench"))
-    if not books or not seats:
-        return None
-    book, seat = choice.draws.pick(books), choice.draws.pick(seats)
+def _read(choice: Choice) -> Idea:
+    book, seat = choice.pick(choice.main(_BOOKS), choice.all(("sofa", "armchair", "chair", "bench")))
     return choice.to(_settled(choice, seat, ((choice.who, "SITTING"),), "READ", book), seat=seat, book=book)
 
 
-def _drink(choice: Choice) -> Idea | None:
-    drinks, cups = choice.main(("milk", "juice", "tea")), choice.all(("mug", "glass"))
-    if not drinks or not cups:
-        return None
-    drink, cup = choice.draws.pick(drinks), choice.draws.pick(cups)
+def _drink(choice: Choice) -> Idea:
+    drink, cup = choice.pick(choice.main(("milk", "juice", "tea")), choice.all(("mug", "glass")))
     poured = ((drink, "INSIDE", cup),)
     return choice.to(Goal(edges=poured, deeds=(Deed(("DRINK",), cup, Goal(edges=poured)),)), drink=drink, cup=cup)
 
 
-def _machine(choice: Choice) -> Idea | None:
+def _machine(choice: Choice) -> Idea:
     classes, most, machines = _MACHINES[choice.family]
     things = choice.some(choice.main(classes), most)
     ready = [node for node in choice.all(machines) if choice.has(node, "OFF")]
-    ready = [node for node in ready if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
-    if not things or not ready:
-        return None
-    machine = choice.draws.pick(ready)
+    (machine,) = choice.pick(_without(choice, ready, things, "INSIDE"))
     goal = _closed(choice, machine, things)
     goal = replace(goal, states=(*goal.states, *_running(choice, machine)))
     return choice.to(goal, things=things, machine=machine)
@@ -217,21 +202,16 @@ _MACHINES: Final = {
 }
 
 
-def _work(choice: Choice) -> Idea | None:
+def _work(choice: Choice) -> Idea:
     seats = [pair for pair in _facing(choice, choice.main(("chair",)), "computer") if choice.has(pair[1], "OFF")]
     keyboards = choice.all(("keyboard",))
-    if not seats or not keyboards:
-        return None
-    (seat, computer), keyboard = choice.draws.pick(seats), keyboards[0]
+    ((seat, computer),), keyboard = choice.pick(seats if keyboards else []), keyboards[0]
     working = ((computer, "ON"), (choice.who, "SITTING"))
     return choice.to(_settled(choice, seat, working, "TYPE", keyboard), device=computer, seat=seat, keyboard=keyboard)
 
 
-def _rest(choice: Choice) -> Idea | None:
-    beds = choice.main(("bed", "sofa"))
-    if not beds:
-        return None
-    bed = choice.draws.pick(beds)
+def _rest(choice: Choice) -> Idea:
+    (bed,) = choice.pick(choice.main(("bed", "sofa")))
     return choice.to(_settled(choice, bed, ((choice.who, "LYING"),), "SLEEP", None), bed=bed)
 
 
@@ -255,8 +235,10 @@ def _carried(name: str) -> bool:
     return "GRABBABLE" in KINDS[name].properties
 
 
-def _lies(choice: Choice, thing: int) -> tuple[str, int]:
-    return choice.house.places[thing]
+def _without(choice: Choice, targets: Iterable[int], things: Sequence[int], relation: str) -> list[int]:
+    """Return the targets that none of the things is on, or in."""
+    places = choice.house.places
+    return [node for node in targets if all(places[thing] != (relation, node) for thing in things)]
 
 
 def _is_box(choice: Choice, node: int) -> bool:
@@ -284,7 +266,7 @@ def _same_room(choice: Choice, node: int, kind: str) -> list[int]:
     return [other for other in choice.house.of_class.get(kind, ()) if rooms[other] == rooms[node]]
 
 
-_MAKERS: Final[dict[str, Callable[[Choice], Idea | None]]] = {
+_MAKERS: Final[dict[str, Callable[[Choice], Idea]]] = {
     "place": _place, "store": _store, "fetch": _fetch, "switch_on": _switch_on, "switch_off": _switch_off,
     "wash": _wash, "wipe": _wipe, "set_table": _set_table, "watch": _watch, "dress": _dress, "read": _read,
     "drink": _drink, "cook": _machine, "laundry": _machine, "wash_dishes": _machine, "work": _work, "rest": _rest,

@@ -88,8 +88,6 @@ def _lies_in(home: Household, node: int) -> int | None:
     return boxes.bit_length() - 1 if boxes else None
 
 
-#: Maximum number of turns of an episode, errors included.
-MOST_STEPS: Final = 40
 OK, NOTHING, ERROR = "ok", "nothing", "error"
 _SAID: Final = {NOTHING: "Nothing happens.", ERROR: "Error Input. Your input must contains 'Action: '"}
 _BRACKETS = re.compile(r"\[(.*?)\]")
@@ -135,14 +133,9 @@ class SpaEpisode:
         self, world: World, reached: Callable[[Sequence[int]], bool], objects: dict[str, int], choose: Choose
     ) -> None:
         self.world = world
-        self.steps = 0
         self.won = False
         self._reached = reached
         self._objects = Objects(world, objects, choose)
-
-    @property
-    def finished(self) -> bool:
-        return self.won or self.steps >= MOST_STEPS
 
     def reply(self, text: str) -> Turn:
         action = action_of(text)
@@ -153,17 +146,16 @@ class SpaEpisode:
 
     def get_state(self) -> Any:
         objects = self._objects
-        return self.world.get_state(), self.steps, self.won, tuple(objects.known.items()), objects.last
+        return self.world.get_state(), self.won, tuple(objects.known.items()), objects.last
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned; the resolved names are written into the given dictionary."""
-        snapshot, self.steps, self.won, known, self._objects.last = state
+        snapshot, self.won, known, self._objects.last = state
         self.world.set_state(snapshot)
         self._objects.known.clear()
         self._objects.known.update(known)
 
     def _count(self, turn: Turn) -> Turn:
-        self.steps += 1
         if turn.kind == ERROR:
             return turn
         reached = self._reached(self.world.cells)

@@ -120,7 +120,7 @@ def test_pictures_and_rendering() -> None:
     ({"num_levels": 0}, "num_levels must be an integer of at least 1"),
     ({"split": "all"}, "unknown split 'all'"),
     ({"symbols": "XSB"}, "unknown symbols"),
-    ({"tile_size": 2}, "at least 4 pixels"),
+    ({"tile_size": 2}, "tile_size must be an integer of at least 4"),
     ({"levels": "/nowhere/levels.txt"}, "no such file"),
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:

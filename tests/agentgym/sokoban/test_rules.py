@@ -24,14 +24,14 @@ def test_both_symbol_sets_read_the_same_level() -> None:
     assert parse_level(BOARD) == parse_level(xsb)
     assert board_text(parse_level(xsb)) == BOARD
     assert Style("xsb")(BOARD) == xsb
-    assert parse_level(Style("xsb")(BOARD), "xsb") == parse_level(BOARD)
+    assert parse_level(Style("xsb")(BOARD)) == parse_level(BOARD)
     level = parse_level("#####\n#+$ #\n#####")  # cell = row * (width + 1) + column
     assert (level.player, list(cells_of(level.targets)), list(cells_of(level.boxes))) == (7, [7], [8])
     assert board_text(level) == "#####\n#SX_#\n#####"
     assert Style(separator=" ")("##\n#√") == "# #\n# √"
     assert Style("xsb", ",")("#_OX√PS") == "#, ,.,$,*,@,+"
     assert "a space floor" in Style("xsb").legend()
-    level = parse_level("  ####\n###  ####\n#     $ #\n# #  #$ #\n# . .#@ #\n#########\n", "xsb")
+    level = parse_level("  ####\n###  ####\n#     $ #\n# #  #$ #\n# . .#@ #\n#########\n")
     assert board_text(level).split("\n") == [
         "#########",
         "###__####",

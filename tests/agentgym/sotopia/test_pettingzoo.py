@@ -153,12 +153,13 @@ def test_wrong_use_is_explained() -> None:
             refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
     for actions in (None, HI, [HI, HI], 5):
         refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
-    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
+    assert (env.world.turn, env._info("agent_0")["is_action_valid"]) == (0, True)
 
 
 @pytest.mark.parametrize("make", [parallel_env, aec_env])
 def test_without_pettingzoo_the_message_says_what_to_install(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "agentgym.sotopia.pettingzoo", raising=False)
+    for module in ("agentgym.sotopia.pettingzoo", "agentgym.outside.two_agents"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     refuses(ImportError, r"pip install .*\[multiagent\]'", make)
 

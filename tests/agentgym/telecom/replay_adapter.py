@@ -8,13 +8,33 @@ import json
 import lzma
 import sys
 from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from agentgym.telecom.official.files import Files
 from agentgym.telecom.rules import begin, call, solved
-from agentgym.telecom.state import World, paths
+from agentgym.telecom.state import PHONE, SURROUNDINGS, TABLES, World
+
+
+def paths(world: World) -> Iterator[tuple[str, Any]]:
+    """Yield every value of a world with its path: "agent/lines/0/status", "user/device/airplane_mode"."""
+    for name in TABLES:
+        yield from below(f"agent/{name}", list(getattr(world, name).values()))
+    for name in PHONE:
+        yield from below(f"user/device/{name}", getattr(world, name))
+    for name in SURROUNDINGS:
+        yield from below(f"user/surroundings/{name}", getattr(world, name))
+
+
+def below(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (Mapping, list)) and value:
+        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from below(f"{path}/{name}", inner)
+    else:
+        yield path, value
 
 
 def drawn_ids(trace: Path) -> list[tuple[str, list[str]]]:

