@@ -9,6 +9,11 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import StepTable
 from tests.playing import filled
 
+#: A root that won with continuations from its first and second step, and a root that lost; see `episodes`.
+TREE = (
+    "s -a-> u -b-> v -c-> goal +", "0.0: u -d-> pit", "0.0: u -e-> goal +", "0.1: v -f-> pit", "s -g-> pit",
+)  # fmt: skip
+
 
 def of_rows(names: str, rows: Iterable[Sequence[Any]], **columns: Any) -> StepTable:
     """The table of rows whose entries have these names; where others are missing nothing is earned and nothing won."""
