@@ -19,7 +19,7 @@ from benchmarks.report.markdown import checklist, filled
 from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import SEARCH, Record, StudyConfig, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = evidence.MODES
@@ -140,8 +140,7 @@ def page(study: Trainings) -> Page:
     ]  # fmt: skip
     if config.settings:
         heads = ("method", "setting", "sampled %", "greedy %", "chosen")
-        words = f"Success at the last validation, trained with seed {config.search_seed}."
-        found.append(Table("the search", heads, searched(study), words))
+        found.append(Table("the search", heads, searched(study), f"Success {_judged(config)}."))
     return Page(
         config.name, _conditions(study), found if study.methods else found[3:], warnings=study.left_out(),
         figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
@@ -219,20 +218,24 @@ def _conditions(study: Trainings) -> str:
     epochs = f"{learning.clone_epochs} time{'s' if learning.clone_epochs > 1 else ''}"
     text = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
-        f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
-        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones learn from "
-        f"{learning.clone_tasks} expert episodes, at most {epochs}. "
+        f"episodes at temperature {learning.temperature:g}, mini-batches of {training['optimiser.minibatch_rows']} "
+        f"rows. Clones learn from {learning.clone_tasks} expert episodes, at most {epochs}. "
     )
     if config.settings:
         text += (
-            f"{config.settings} settings per method, trained with seed {config.search_seed}, chosen on "
-            f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
+            f"{config.settings} settings per method, chosen by the mean of sampled and greedy success on "
+            f"{learning.validation_tasks} tasks, {_judged(config, config.judged_points)}."
         )
     else:
         text += f"No search: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
         text += f" The tasks are external data with the fingerprint {learning.data}."
     return text
+
+
+def _judged(config: StudyConfig, points: int = 1) -> str:
+    last = "last validation" if points == 1 else f"last {points} validations"
+    return f"in the {last} of seed{'s' if config.search_runs > 1 else ''} {' and '.join(map(str, config.search_seeds))}"
 
 
 def draw_curves(study: Trainings) -> Any:
