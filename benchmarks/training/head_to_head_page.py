@@ -158,10 +158,13 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     informed = [study for study in known if study.config.learning.setup.clone_contexts]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in known:
-        picture = f"head_to_head_{study.config.name}.png"
-        pictures = {} if study in informed or study.config.factors else {picture: draw_curves(study)}
+        # A length of the horizon is in its picture; factors and contexts have none.
+        rooms = evidence.length_of(study, study.config.learning.model)
+        none = study in informed or study.config.factors or rooms
+        picture = "" if none else f"head_to_head_{study.config.name}.png"
+        pictures = {picture: draw_curves(study)} if picture else {}
         # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
-        text = section(study, f"../images/{picture}", whole=study in informed[:1])
+        text = section(study, picture and f"../images/{picture}", whole=study in informed[:1])
         parts[study.config.name] = text, pictures
     faults = [study for study in known if evidence.most_faults(study) and not study.config.factors]
     for name, chosen in (("faults", faults), ("by-task", [each for each in known if each.config.name in _BY_TASK])):
@@ -171,7 +174,10 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     for model, name in ((TINY, "horizon"), (SMOLLM2, f"horizon-{SMOLLM2}")):
         lengths = [study for study in known if evidence.length_of(study, model)]
         if len(lengths) > 1:
-            parts[name] = evidence.horizon(lengths), {f"{name}.png": evidence.draw_horizon(lengths)}
+            # The few methods of a pretrained model are in the tables of its lengths.
+            picture = f"![Success, area under the curve and tokens to 90 % by number of rooms](../images/{name}.png)\n"
+            text = evidence.horizon(lengths) if model == TINY else picture
+            parts[name] = text, {f"{name}.png": evidence.draw_horizon(lengths)}
     for name, (text, pictures) in parts.items():
         if not (places := _pages_of(pages, name)):
             raise ResultsError(
@@ -204,7 +210,7 @@ def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
         return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, words)}"
     tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
-    if shown.figures:
+    if picture and shown.figures:
         parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
     if whole and shown.reported:
