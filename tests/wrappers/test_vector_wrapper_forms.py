@@ -15,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 import wrappers
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import DISABLED
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles, frozen, seen
 
@@ -56,10 +57,11 @@ CASES = [
     *((*form, "numbers") for form in SCORING),
     (*READING[1], "pictures"),
 ]
+#: Gymnasium's own vector environment steps what has ended where nothing begins by itself.
+MODES = [(*case, mode) for case in CASES for mode in AutoresetMode if mode is not DISABLED or WORLDS[case[2]][1]]
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-@pytest.mark.parametrize(("name", "options", "world"), CASES)
+@pytest.mark.parametrize(("name", "options", "world", "mode"), MODES)
 def test_a_vector_wrapper_is_its_single_form_in_every_place(
     name: str, options: dict[str, Any], world: str, mode: AutoresetMode
 ) -> None:
@@ -81,7 +83,17 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
         assert found == singles.step(actions)
         assert observations in envs.observation_space
-        ended += int((outcomes[1] | outcomes[2]).sum())
+        over = outcomes[1] | outcomes[2]
+        assert envs.idle.tolist() == [bool(each) and mode is not AutoresetMode.SAME_STEP for each in over]
+        for name, ends in infos.get("final_info", {}).items():
+            assert name[0] != "_" or ends.tolist() == over.tolist()
+        ended += int(over.sum())
+        begins = over & (rng.random(n) < 0.5)
+        if mode is DISABLED and begins.any():
+            observations, infos = envs.reset(options={"reset_mask": begins})
+            for i in np.flatnonzero(begins).tolist():
+                singles.begin(i)
+            assert [seen(observations, infos, i) for i in range(n)] == singles.rows()
     assert ended > 20
 
 
@@ -97,6 +109,7 @@ NEEDED: dict[str, dict[str, Any]] = {"GraphShaping": {"gamma": 0.9}, "ProcessRew
     ("GraphShaping", {"decay": True}, TypeError, "decay must be a number, got True"),
     ("GraphShaping", {"scale": None}, TypeError, "scale must be a number, got None"),
     ("GraphShaping", {"decay": math.nan}, ValueError, "decay"),
+    ("GraphShaping", {"decay": 1.1}, ValueError, "decay"),
     ("GraphShaping", {"scale": -1.0}, ValueError, "scale"),
     ("GraphShaping", {"truncation": "drop"}, ValueError, "unknown truncation 'drop'; known: 'keep', 'zero'"),
     ("GraphShaping", {"graphs": {}}, TypeError, "TaskGraphs"),
