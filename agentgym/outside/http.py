@@ -95,7 +95,8 @@ class HttpClient:
         most_bytes: int,
         proxy: str | None = None,
     ) -> None:
-        needed("aiohttp", f"requests over HTTP need the package aiohttp: {install('http')}")
+        for package in ("aiohttp", "tenacity"):
+            needed(package, f"requests over HTTP need the package {package}: {install('http')}")
         parts = [_split(each) for each in (url, proxy) if each is not None]
         if path and parts[0].path in ("", "/"):
             url = parts[0]._replace(path=path).geturl()
@@ -173,21 +174,39 @@ class HttpClient:
             return await self._send(session, body)
 
     async def _send(self, session: Any, body: bytes | None) -> HttpAnswer | HttpFailure:
-        attempts, backoff = 1, self.backoff
+        attempts = 1
         try:
-            while True:
-                try:
+            try:
+                return HttpAnswer(await self._try(session, body), 1)
+            except _PassingError as error:
+                first: list[_PassingError] = [error]
+            # The import takes 0.1 ms and is needed after a failure only.
+            import tenacity
+
+            async for attempt in tenacity.AsyncRetrying(
+                stop=tenacity.stop_after_attempt(self.retries + 1),
+                retry=tenacity.retry_if_exception_type(_PassingError),
+                wait=self._wait,
+                reraise=True,
+            ):
+                with attempt:
+                    if first:
+                        raise first.pop()
+                    attempts += 1
                     return HttpAnswer(await self._try(session, body), attempts)
-                except _PassingError as error:
-                    if attempts > self.retries:
-                        raise
-                    # Jitter, so that requests that failed together are not repeated together.
-                    wait = min(backoff, _LONGEST_WAIT) * random.uniform(0.75, 1.0) if error.wait is None else error.wait
-                await asyncio.sleep(wait)
-                attempts, backoff = attempts + 1, 2 * backoff
+            raise AssertionError("unreachable: the last try returns or raises")
         except Exception as error:  # a bad answer must not affect the others
             known = isinstance(error, (_PassingError, _RefusedError))
             return HttpFailure(self.shown(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
+
+    def _wait(self, state: Any) -> float:
+        import tenacity
+
+        asked = state.outcome.exception().wait
+        if asked is not None:
+            return float(asked)
+        # Jitter, so that requests that failed together are not repeated together.
+        return float(tenacity.wait_exponential(self.backoff, _LONGEST_WAIT)(state)) * random.uniform(0.75, 1.0)
 
     async def _try(self, session: Any, body: bytes | None) -> bytes:
         import aiohttp

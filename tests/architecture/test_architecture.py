@@ -21,7 +21,7 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
         NUMERIC
         | {
             "pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow", "spacy", "aiohttp",
-            "pandas",
+            "tenacity", "pandas",
         },
     ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),

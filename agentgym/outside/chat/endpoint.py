@@ -69,7 +69,7 @@ class ChatEndpoint:
         proxy: URL of a proxy; None for direct connections.
 
     Raises:
-        ImportError: aiohttp is missing (the extra `chat`).
+        ImportError: aiohttp or tenacity is missing (the extra `chat`).
         ValueError: invalid argument.
     """
 

@@ -231,6 +231,7 @@ def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_pub
     assert not info["search_failed"]
     assert info["retrieved_ids"][0].startswith("written-")
     pytest.importorskip("aiohttp")
+    pytest.importorskip("tenacity")
     made = ModelSimulator.at("engine@http://127.0.0.1:9/v1")
     assert made.writer.temperature == 0.8
     assert "engine" in repr(made)
