@@ -48,9 +48,10 @@ class Planner:
         self.game = game
         self._kind = game.task_type
         self._wanted = game.goal_objects
-        self._at = [sum(1 << receptacle for receptacle in here) for here in game.local]
+        room = game.room
+        self._at = room.reach
         self._goals = sum(1 << receptacle for receptacle in game.goal_receptacles)
-        self._machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges}.get(self._kind, 0)
+        self._machines = {CLEAN: room.sinks, HEAT: room.microwaves, COOL: room.fridges}.get(self._kind, 0)
         self._stands = tuple({game.places[receptacle]: receptacle for receptacle in bits(self._machines)}.items())
         self._accepting: dict[int, int] = {}
 
@@ -98,14 +99,14 @@ class Planner:
             return ()
         starts = {command for command, after in self._here(now) if self.best(after)[0] == price - 1}
         for loc in self._ways(now, price):
-            starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.local[loc])
+            starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.room.local[loc])
         return tuple(sorted(starts))
 
     # Commands at this location, and the next location
 
     def _here(self, now: Situation) -> Iterator[tuple[str, Situation]]:
         game, wanted, held = self.game, self._wanted, now.held
-        for receptacle in game.local[now.loc]:
+        for receptacle in game.room.local[now.loc]:
             bit, name, content = 1 << receptacle, game.receptacles[receptacle], now.contents[receptacle]
             if self._kind == LOOK:
                 for lamp in bits(content & game.goal_lamps & ~now.lit):

@@ -187,12 +187,7 @@ class Game:
     fits: tuple[int, ...]
     #: Derived: the part shared with all games in the room; objects that cut; positions of names.
     room: Room = field(init=False, repr=False)
-    local: tuple[tuple[int, ...], ...] = field(init=False)
-    sinks: int = field(init=False)
-    microwaves: int = field(init=False)
-    fridges: int = field(init=False)
     knives: int = field(init=False)
-    receptacle_index: dict[str, int] = field(init=False)
     object_index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -200,23 +195,14 @@ class Game:
         room = room_of(self.receptacles, kinds, places, len(self.locations), self.openable, self.dialect)
         fix = object.__setattr__
         fix(self, "room", room)
-        fix(self, "local", room.local)
-        fix(self, "sinks", room.sinks)
-        fix(self, "microwaves", room.microwaves)
-        fix(self, "fridges", room.fridges)
         fix(self, "knives", mask(i for i, kind in enumerate(self.object_types) if kind in KNIVES))
-        fix(self, "receptacle_index", room.index)
         fix(self, "object_index", dict(zip(self.objects, range(len(self.objects)), strict=True)))
 
     @property
     def content(self) -> list[Any]:
         """Return everything but name and walkthrough as plain values; see `agentgym.core.TextEnv.content`."""
-        return [
-            self.task_type, self.task, self.dialect, self.receptacles, self.places, self.start, self.openable,
-            self.objects, self.pickupable, self.cleanable, self.heatable, self.coolable, self.toggleable,
-            self.sliceable, self.vessels, self.cool, self.contents, self.seen_from, self.inner, self.goal_objects,
-            self.goal_receptacles, self.goal_lamps, self.fits,
-        ]  # fmt: skip
+        left_out = ("task_id", "receptacle_types", "locations", "object_types", "walkthrough")  # names show the types
+        return [getattr(self, each.name) for each in fields(self) if each.init and each.name not in left_out]
 
     def names(self, objects: int) -> list[str]:
         names, result = self.objects, []

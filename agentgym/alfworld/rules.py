@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
-from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, room, surroundings
+from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, surroundings, view
 
 #: The effect of each repair. By default the household behaves exactly as the original.
 REPAIRS: dict[str, str] = TEXTS["repairs"]
@@ -22,7 +22,7 @@ def reached(world: World) -> bool:
         if world.held < 0 or not wanted >> world.held & 1:
             return False
         lit = game.goal_lamps & world.toggled
-        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.local[world.loc])
+        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.room.local[world.loc])
     if kind == TWO:
         return any((contents[receptacle] & wanted).bit_count() > 1 for receptacle in game.goal_receptacles)
     if kind == CLEAN:
@@ -183,7 +183,7 @@ class World:
 
     def here(self, name: str) -> int:
         """Return the position of the named receptacle, -1 when it is not at the agent's location."""
-        receptacle = self.game.receptacle_index.get(name, -1)
+        receptacle = self.game.room.index.get(name, -1)
         return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
 
     def in_hand(self, name: str) -> bool:
@@ -195,7 +195,7 @@ class World:
     # One method per verb: it takes the rest of the command and returns the text, or None if impossible.
 
     def _go(self, rest: str) -> str | None:
-        receptacle = self.game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
+        receptacle = self.game.room.index.get(rest[3:], -1) if rest[:3] == "to " else -1
         return None if receptacle < 0 else self._go_to(receptacle)
 
     def _go_to(self, receptacle: int) -> str | None:
@@ -206,7 +206,7 @@ class World:
             self._commands = None
             if game.task_type == LOOK:
                 self.won = reached(self)
-        elif not (self.arrive_at_shared and len(game.local[place]) > 1):
+        elif not (self.arrive_at_shared and len(game.room.local[place]) > 1):
             return None
         where = game.receptacles[receptacle] if game.dialect == "move" else game.locations[place]
         closed = (game.openable & ~self.open) >> receptacle & 1
@@ -281,7 +281,7 @@ class World:
         machines, objects, state, ended = _TREATMENTS[verb]
         name, _, where = rest.partition(" with ")
         receptacle = self.here(where)
-        if receptacle < 0 or not getattr(self.game, machines) >> receptacle & 1:
+        if receptacle < 0 or not getattr(self.game.room, machines) >> receptacle & 1:
             return None
         if not self.in_hand(name) or not getattr(self.game, objects) >> self.held & 1:
             return None
@@ -297,7 +297,7 @@ class World:
         item = self.game.object_index.get(rest, -1)
         if item < 0 or not self.game.toggleable >> item & 1:
             return None
-        if not any(self.contents[receptacle] >> item & 1 for receptacle in self.game.local[self.loc]):
+        if not any(self.contents[receptacle] >> item & 1 for receptacle in self.game.room.local[self.loc]):
             return None
         off = self.switch_off and bool(self.toggled >> item & 1)
         self.toggled = self.toggled ^ 1 << item if off else self.toggled | 1 << item
@@ -326,14 +326,14 @@ class World:
         return closer_look(self, item)
 
     def _in_sight(self, item: int) -> bool:
-        here = self.game.local[self.loc]
+        here = self.game.room.local[self.loc]
         return any(self.accessible(receptacle) and self.contents[receptacle] >> item & 1 for receptacle in here)
 
     def _look(self, rest: str) -> str | None:
         if rest:
             return None
-        if self.look_at_start and not self.game.local[self.loc]:
-            return room(self.game)
+        if self.look_at_start and not self.game.room.local[self.loc]:
+            return view(self.game.room)
         return surroundings(self)
 
     def _inventory(self, rest: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -100,8 +100,8 @@ class SotopiaEnv(TextEnv[str]):
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=dialogue.COMMANDS)
         self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
-        self._alone = True
-        self._played: str | None = None
+        self.alone = True
+        self._submitted: str | None = None
         self._expert = make_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
@@ -111,7 +111,7 @@ class SotopiaEnv(TextEnv[str]):
         task = choose(self.tasks, self.split, options, self.np_random)
         me = int(self.np_random.integers(2)) if role == "random" else int(role)
         self._load(task, me, draw_schedule(self.order, self.max_turns, self.np_random))
-        if self._alone:
+        if self.alone:
             _converse([self])
 
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
@@ -123,7 +123,7 @@ class SotopiaEnv(TextEnv[str]):
         self._mark = -1
         self._result: dialogue.Result | None = None
         self._valid = True
-        self._played = None
+        self._submitted = None
 
     @property
     def waits(self) -> bool:
@@ -137,9 +137,9 @@ class SotopiaEnv(TextEnv[str]):
         return bool(self.world.ended) and self._result is None
 
     def submit(self, command: str) -> None:
-        """Play the agent's act; with simultaneous turns keep it until the partner's is there."""
+        """Play the agent's act, for `act` with the same object; in simultaneous turns it waits for the partner's."""
         act, self._valid = parse(command)
-        self._mark = self.world.turn
+        self._submitted, self._mark = command, self.world.turn
         speakers = self.world.speakers
         if not speakers:
             self._valid = False
@@ -165,16 +165,12 @@ class SotopiaEnv(TextEnv[str]):
         self._result = dialogue.result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        played, self._played = self._played, None
-        if played is None or played != command:
+        if self._submitted is not command:
             self.submit(command)
             _converse([self])
+        self._submitted = None
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
-
-    def played(self, command: str) -> None:
-        """Note that a command was played with the partner's answer (called by the vector form)."""
-        self._played = command
 
     def is_cut(self) -> bool:
         return self.world.truncated
@@ -233,28 +229,16 @@ class SotopiaVectorEnv(TextVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         partner, judge = make_player(kwargs.pop("partner", "rules")), make_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
+        for env in self.envs:
+            env.alone = False
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         for i in running:
             self.envs[i].submit(commands[i])
         _converse([self.envs[i] for i in running])
-        for i in running:
-            self.envs[i].played(commands[i])
 
-    def _restart(
-        self,
-        indices: Sequence[int],
-        seeds: Sequence[int | None] | None = None,
-        options: Sequence[Mapping[str, Any] | None] | None = None,
-    ) -> None:
-        envs = [self.envs[i] for i in indices]
-        for env in envs:
-            env._alone = False
-        try:
-            super()._restart(indices, seeds, options)
-        finally:
-            for env in envs:
-                env._alone = True
+    def _restart(self, indices: Sequence[int], *args: Any, **kwargs: Any) -> None:
+        super()._restart(indices, *args, **kwargs)
         opened = [i for i in indices if self.envs[i].waits]
         _converse([self.envs[i] for i in opened])
         for i in opened:

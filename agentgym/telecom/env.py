@@ -107,7 +107,6 @@ class TelecomEnv(TextEnv[str]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
-    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     SETTLED = ("task_id", "kind", "faults")
     checks_calls: ClassVar[bool] = True
     no_hindsight: ClassVar[str] = "a case is closed by what was broken, so no other case does as well"

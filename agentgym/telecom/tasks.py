@@ -222,7 +222,5 @@ class OfficialDesk:
         )  # fmt: skip
 
 
-@lru_cache(maxsize=8)
-def open_desk(path: str) -> OfficialDesk:
-    """Return the published tasks of a path, read once a process."""
-    return OfficialDesk(path)
+#: The published tasks of a path, read once a process.
+open_desk = lru_cache(maxsize=8)(OfficialDesk)

@@ -266,16 +266,8 @@ def _accepted(room: str) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16)
 def _flags(room: str) -> dict[str, tuple[str, ...]]:
-    having = {
-        "pickupable": things.PICKUPABLE,
-        "cleanable": things.CLEANABLE,
-        "heatable": things.HEATABLE,
-        "coolable": things.COOLABLE,
-        "toggleable": things.TOGGLEABLE,
-        "sliceable": things.SLICEABLE,
-        "vessels": things.VESSELS,
-    }
-    return {name: tuple(k for k in ROOMS[room].stock if k in _lower(kinds)) for name, kinds in having.items()}
+    having = {name: _lower(getattr(things, name.upper())) for name in (*things.FLAGS, "vessels")}
+    return {name: tuple(kind for kind in ROOMS[room].stock if kind in kinds) for name, kinds in having.items()}
 
 
 def _lower(kinds: Iterable[str]) -> frozenset[str]:
