@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agentgym.alfworld.expert import distance, optimal_commands, plan
-from agentgym.alfworld.game import Game
+from agentgym.alfworld.game import Game, put_command
 from agentgym.alfworld.goals import goals_done, id_with, split_id
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
 from agentgym.alfworld.tasks import Games, check_task_types, choose_game, find_games, game_of
@@ -17,7 +17,6 @@ from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS: str = TEXTS["instructions"]
-_PUT = {"move": "move <thing> to <receptacle>", "put": "put <thing> in/on <receptacle>"}
 _OFF = -1
 
 
@@ -121,7 +120,8 @@ class ALFWorldEnv(TextEnv[str]):
         self._show_status = "status" in self.repairs
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("look", "inventory"))
-        self.instructions = INSTRUCTIONS.format(put=_PUT[self.tasks.dialect(self.split)])
+        put = put_command(self.tasks.dialect(self.split), "<thing>", "<receptacle>")
+        self.instructions = INSTRUCTIONS.format(put=put)
 
     def begin(self, options: dict[str, Any]) -> None:
         self._load(choose_game(self.tasks, self.split, options, self.np_random))

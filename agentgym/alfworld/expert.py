@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits, put_command
 from agentgym.alfworld.rules import World
 
 #: Larger than the cost of any plan.
@@ -265,9 +265,7 @@ class Planner:
 
     def _hand(self, verb: str, item: int, receptacle: int) -> str:
         thing, name = self.game.objects[item], self.game.receptacles[receptacle]
-        if verb == "take":
-            return f"take {thing} from {name}"
-        return f"move {thing} to {name}" if self.game.dialect == "move" else f"put {thing} in/on {name}"
+        return f"take {thing} from {name}" if verb == "take" else put_command(self.game.dialect, thing, name)
 
 
 def plan(state: World) -> tuple[str, ...] | None:

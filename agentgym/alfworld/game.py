@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
+from sys import intern
 from typing import Any
 
 #: The six kinds of task, in the numbering of the original (1 to 6).
@@ -22,8 +23,8 @@ TASK_TYPES: tuple[str, ...] = (
 PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
 
 #: The two wordings in which games exist: "move" (`move x to y`, with `help`) and the older "put" (`put x in/on y`,
-#: arrival at `loc n`, no `help`).
-DIALECTS: tuple[str, ...] = ("move", "put")
+#: arrival at `loc n`, no `help`), with what stands between thing and place.
+DIALECTS: dict[str, str] = {"move": " to ", "put": " in/on "}
 _ALWAYS = {"move": ("help", "inventory", "look"), "put": ("inventory", "look")}
 
 #: Location without a receptacle in reach.
@@ -224,6 +225,11 @@ def mask(positions: Iterable[int]) -> int:
     return result
 
 
+def put_command(dialect: str, thing: str, place: str) -> str:
+    """Return the command that puts a thing into or onto a receptacle."""
+    return f"{dialect} {thing}{DIALECTS[dialect]}{place}"
+
+
 def bits(mask: int) -> Iterator[int]:
     """Yield the positions in a bit mask, ascending."""
     while mask:
@@ -232,17 +238,12 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-@lru_cache(maxsize=65536)
-def _name(base: str, number: int) -> str:
-    return f"{base} {number}"
-
-
 def numbered(bases: Sequence[str]) -> tuple[str, ...]:
     """Return names in listing order: numbers count down to 1 within a base ("drawer 2", "drawer 1")."""
     left = Counter(bases)
     names = []
     for base in bases:
-        names.append(_name(base, left[base]))
+        names.append(intern(f"{base} {left[base]}"))
         left[base] -= 1
     return tuple(names)
 

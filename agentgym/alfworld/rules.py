@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
+from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, TWO, Game, Stand, put_command
 from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, surroundings, view
 
 #: The effect of each repair. By default the household behaves exactly as the original.
@@ -249,25 +249,14 @@ class World:
         self.won = reached(self)
         return f"You pick up the {name} from the {where}."
 
-    def _move(self, rest: str) -> str | None:
-        if self.game.dialect != "move":
-            return None
-        name, _, where = rest.partition(" to ")
-        return f"You move the {name} to the {where}." if self._put_down(name, where) else None
-
-    def _put(self, rest: str) -> str | None:
-        if self.game.dialect != "put":
-            return None
-        name, _, where = rest.partition(" in/on ")
-        return f"You put the {name} in/on the {where}." if self._put_down(name, where) else None
-
-    def _put_down(self, name: str, where: str) -> bool:
+    def _put(self, rest: str, verb: str) -> str | None:
+        name, between, where = rest.partition(DIALECTS[verb])
         receptacle = self.here(where)
-        if not self.in_hand(name) or receptacle < 0 or not self.accessible(receptacle):
-            return False
+        if verb != self.game.dialect or not self.in_hand(name) or receptacle < 0 or not self.accessible(receptacle):
+            return None
         bit = 1 << self.held
         if not self.game.fits[receptacle] & bit:
-            return False
+            return None
         self.contents[receptacle] |= bit
         self.taken[receptacle] &= ~bit
         self.touched |= 1 << receptacle
@@ -275,7 +264,7 @@ class World:
         self.held = -1
         self._changed()
         self.won = reached(self)
-        return True
+        return f"You {verb} the {name}{between}the {where}."
 
     def _treat(self, rest: str, verb: str) -> str | None:
         machines, objects, state, ended = _TREATMENTS[verb]
@@ -360,8 +349,7 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "open": World._open,
     "close": World._close,
     "take": World._take,
-    "move": World._move,
-    "put": World._put,
+    **{verb: partial(World._put, verb=verb) for verb in DIALECTS},
     **{verb: partial(World._treat, verb=verb) for verb in _TREATMENTS},
     "use": World._use,
     "slice": World._slice,
@@ -440,7 +428,7 @@ def _takes(world: World, stand: Stand) -> list[str]:
 
 def _puts(world: World, stand: Stand, item: str) -> list[str]:
     game, held = world.game, world.held
-    pattern = f"move {item} to " if game.dialect == "move" else f"put {item} in/on "
+    pattern = put_command(game.dialect, item, "")
     return [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] >> held & 1]
 
 

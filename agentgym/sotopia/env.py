@@ -194,13 +194,9 @@ class SotopiaEnv(TextEnv[str]):
             "unscored": bool(result.failure), "failure": result.failure,
         }  # fmt: skip
         if self._expert is not None:
-            info["expert_action"] = "" if ended else self._expert_action()
+            act = None if ended else self._expert.act([world.view(self.me)])[0]
+            info["expert_action"] = write(act) if isinstance(act, Act) else ""
         return info
-
-    def _expert_action(self) -> str:
-        assert self._expert is not None
-        act = self._expert.act([self.world.view(self.me)])[0]
-        return "" if isinstance(act, Failure) else write(act)
 
     def content(self, task_id: str) -> Any:
         return self.tasks.by_id(task_id, None).content

@@ -1,7 +1,6 @@
 """The published files: a folder with `db.toml`, `tasks.json` and the others (plain or .xz), or the wheel."""
 
 import json
-import lzma
 import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.outside.text import DataError
+from agentgym.outside.text import DataError, read_file
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.state import PHONE, SURROUNDINGS, TABLES, Table, World, make_table, make_world
 
@@ -78,10 +77,8 @@ class Files:
             raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
 
     def _from_folder(self, name: str) -> bytes | None:
-        for path, opened in ((self._folder / name, Path.read_bytes), (self._folder / f"{name}.xz", _unpacked)):
-            if path.is_file():
-                return opened(path)
-        return None
+        paths = (self._folder / f"{name}{end}" for end in ("", ".xz"))
+        return next((read_file(path) for path in paths if path.is_file()), None)
 
     def _from_wheel(self, name: str) -> bytes | None:
         try:
@@ -128,14 +125,6 @@ class Files:
     def tasks(self) -> dict[str, OfficialTask]:
         """Return all tasks by id."""
         return {row["id"]: _task(row) for row in self.parsed("tasks.json")}
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        with lzma.open(path) as file:
-            return file.read()
-    except (OSError, lzma.LZMAError, EOFError) as error:
-        raise DataError(f"telecom data: {path}: {error}") from None
 
 
 def _filled(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
