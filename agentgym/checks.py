@@ -1,18 +1,23 @@
 """Argument checks; their errors name the expected value, the given one and the known names."""
 
+import dataclasses
 import difflib
 import functools
 import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, ParamSpec, TypeVar
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 Parameters = ParamSpec("Parameters")
 ReturnT = TypeVar("ReturnT")
 ClassT = TypeVar("ClassT", bound=type)
+
+#: Numbers beyond this are refused: their squares would overflow.
+LARGEST = 1e100
 
 
 def suggest(given: object, known: Iterable[str]) -> str:
@@ -122,3 +127,119 @@ def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf
     if not known or not least <= value <= most:
         raise ValueError(f"{name} must be {expected}, got {value!r}")
     return float(value)
+
+
+class Range(NamedTuple):
+    """Range of a number, in the `Annotated` type of a field or as an argument of `check_value`; None: no limit."""
+
+    low: float | None = None
+    above: float | None = None
+    high: float | None = None
+    below: float | None = None
+
+    def holds(self, value: float) -> bool:
+        kept = (
+            self.low is None or value >= self.low,
+            self.above is None or value > self.above,
+            self.high is None or value <= self.high,
+            self.below is None or value < self.below,
+        )
+        return all(kept)
+
+    def __str__(self) -> str:
+        if self.low is not None and self.high is not None:
+            return f"between {self.low:g} and {self.high:g}"
+        words = {"at least": self.low, "above": self.above, "at most": self.high, "below": self.below}
+        return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
+
+
+ANY, SHARE = Range(), Range(low=0, high=1)
+_KINDS: dict[Any, tuple[Any, str]] = {
+    int: (numbers.Integral, "an integer"),
+    float: (numbers.Real, "a number"),
+    bool: (bool, "True or False"),
+    str: (str, "a text"),
+}
+
+
+def check_value(name: str, value: Any, kind: Any, limits: Range = ANY, *, none: str = "") -> None:
+    """Check a value of a declared type: a `Literal`, a flag, a number, text or words; values of other types pass.
+
+    Args:
+        none: "None or ", for errors about an option that may be None.
+
+    Raises:
+        TypeError: it is of another type.
+        ValueError: a number is not finite, beyond `LARGEST` or out of its range, or a word is none of a `Literal`.
+
+    >>> check_value("gamma", 1.5, float, SHARE)
+    Traceback (most recent call last):
+    ValueError: gamma must be between 0 and 1, got 1.5
+    """
+    if get_origin(kind) is Literal:
+        if not isinstance(value, (str, numbers.Number)) or value not in get_args(kind):
+            raise ValueError(f"unknown {name} {value!r}; {suggest(value, map(str, get_args(kind)))}")
+    elif kind in _KINDS:
+        accepted, expected = _KINDS[kind]
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"{name} must be {none}{expected}, got {value!r}")
+        if kind in (int, float) and not is_number(value):
+            finite = f"finite and {limits}" if limits != ANY else "finite"
+            raise ValueError(f"{name} must be {none}{finite}, got {value!r:.200}{beyond(value)}")
+        if kind in (int, float) and not limits.holds(value):
+            raise ValueError(f"{name} must be {none}{limits}, got {value!r}")
+    elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
+        raise TypeError(f"{name} must be {none}a tuple of words, got {value!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a number is finite and not beyond `LARGEST`."""
+    try:
+        return abs(float(value)) <= LARGEST
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def beyond(value: Any) -> str:
+    """Return the end of an error about a number: "", or that it is beyond `LARGEST`."""
+    return f", beyond {LARGEST:g}" if abs(value) > LARGEST and value not in (math.inf, -math.inf) else ""
+
+
+class _Declared(NamedTuple):
+    kind: Any
+    limits: Range
+    optional: bool
+
+
+@functools.cache
+def _declared(cls: Any) -> dict[str, _Declared]:
+    hints, found = get_type_hints(cls, include_extras=True), {}
+    for field in dataclasses.fields(cls):
+        hint = hints[field.name]
+        members = [each for each in get_args(hint) if each is not NoneType]
+        optional = NoneType in get_args(hint)
+        if optional and len(members) == 1:
+            hint = members[0]
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        found[field.name] = _Declared(kind, next((each for each in extras if isinstance(each, Range)), ANY), optional)
+    return found
+
+
+def check_fields(config: Any) -> None:
+    """Check the fields of a dataclass by their types, such as `Annotated[int, Range(low=1)] | None`.
+
+    Raises:
+        TypeError, ValueError: as `check_value`.
+
+    >>> @dataclasses.dataclass
+    ... class Lunch:
+    ...     plates: Annotated[int, Range(low=1)] = 2
+    >>> check_fields(Lunch(0))
+    Traceback (most recent call last):
+    ValueError: Lunch.plates must be at least 1, got 0
+    """
+    cls: Any = type(config)
+    for name, (kind, limits, optional) in _declared(cls).items():
+        value = getattr(config, name)
+        if value is not None or not optional:
+            check_value(f"{cls.__name__}.{name}", value, kind, limits, none="None or " * optional)

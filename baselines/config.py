@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import numbers
 import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar
 
-from agentgym.checks import fields_checked, nearest, suggest
+from agentgym.checks import SHARE, Range, check_fields, fields_checked, nearest, suggest
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -36,93 +34,11 @@ Weighting = Literal["step", "trajectory"]
 TRAINING_RULES = 2
 
 
-class Range(NamedTuple):
-    """Range of a numeric field, as the second argument of `Annotated`."""
-
-    low: float | None = None
-    above: float | None = None
-    high: float | None = None
-    below: float | None = None
-
-    def holds(self, value: float) -> bool:
-        kept = (
-            self.low is None or value >= self.low,
-            self.above is None or value > self.above,
-            self.high is None or value <= self.high,
-            self.below is None or value < self.below,
-        )
-        return all(kept)
-
-    def __str__(self) -> str:
-        words = {"at least": self.low, "above": self.above, "at most": self.high, "below": self.below}
-        return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
-
-
 Count = Annotated[int, Range(low=0)]
 Size = Annotated[int, Range(low=1)]
 Weight = Annotated[float, Range(low=0)]
 Positive = Annotated[float, Range(above=0)]
-Share = Annotated[float, Range(low=0, high=1)]
-
-
-class _Declared(NamedTuple):
-    kind: Any
-    range: Range | None
-    optional: bool
-
-
-@functools.cache
-def _declared(cls: Any) -> dict[str, _Declared]:
-    hints, found = get_type_hints(cls, include_extras=True), {}
-    for field in dataclasses.fields(cls):
-        hint = hints[field.name]
-        members = [each for each in get_args(hint) if each is not NoneType]
-        optional = NoneType in get_args(hint)
-        if optional and len(members) == 1:
-            hint = members[0]
-        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        found[field.name] = _Declared(kind, next((each for each in extras if isinstance(each, Range)), None), optional)
-    return found
-
-
-_KINDS: dict[Any, tuple[Any, str]] = {
-    int: (numbers.Integral, "an integer"),
-    float: (numbers.Real, "a number"),
-    bool: (bool, "True or False"),
-}
-
-
-def check_fields(config: Any) -> None:
-    """Check the fields of a dataclass by their types and ranges; other types than numbers and words pass.
-
-    Raises:
-        TypeError: a field for a number or a flag holds something else.
-        ValueError: a number is out of its range or not finite, or a word is none of a `Literal`.
-
-    >>> TrainerConfig(groups=0)
-    Traceback (most recent call last):
-    ValueError: TrainerConfig.groups must be at least 1, got 0
-    """
-    cls: Any = type(config)
-    for name, (kind, limits, optional) in _declared(cls).items():
-        value: Any = getattr(config, name)
-        what = f"{cls.__name__}.{name}"
-        none = "None or " if optional else ""
-        if optional and value is None:
-            continue
-        if get_origin(kind) is Literal:
-            if value not in get_args(kind):
-                *others, last = map(repr, get_args(kind))
-                choices = f"{', '.join(others)} or {last}" if others else last
-                raise ValueError(f"{what} must be {none}{choices}, got {value!r}")
-        elif kind in _KINDS:
-            accepted, expected = _KINDS[kind]
-            if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-                raise TypeError(f"{what} must be {expected}{' or None' if optional else ''}, got {value!r}")
-            if limits is not None and not limits.holds(value):
-                raise ValueError(f"{what} must be {none}{limits}, got {value!r}")
-            if not math.isfinite(value):
-                raise ValueError(f"{what} must be finite, got {value!r}")
+Share = Annotated[float, SHARE]
 
 
 def refuse(config: Any, name: str, holds: bool, expected: str) -> None:

@@ -17,7 +17,7 @@ from baselines.losses import LOG_RATIO_LIMIT
 if TYPE_CHECKING:
     from baselines.config import Distillation
 
-#: Largest log of the support's probability: what is left for the tail is above 0.
+#: Largest log of the support's probability: the tail keeps more than 0.
 _FULL = -1e-7
 
 

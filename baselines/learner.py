@@ -128,7 +128,7 @@ class Learner:
                 f"replies were not drawn from the trainer's policy: log-probabilities differ by "
                 f"{found['probe_mean']:.2g} nats in the mean over {len(mine)} tokens (largest "
                 f"{found['probe_max']:.2g}), at most {limit:g} is rounding. Usual causes: a sampler with older weights,"
-                " another temperature, another template. rollout.on_mismatch='weights' goes on with importance weights"
+                " another temperature or template. rollout.on_mismatch='weights' trains on with importance weights"
             )
         self.weigh()
         return found | {"probe_weights": 1.0}

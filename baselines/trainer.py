@@ -188,7 +188,7 @@ class Trainer:
             if self._found != self._on_disk():
                 raise ValueError(
                     f"another trainer has written to {self.folder} since this one was made: "
-                    "make it anew with resume=True"
+                    "make this one again with resume=True"
                 )
             try:
                 return self._run(callbacks)
@@ -398,7 +398,7 @@ class Trainer:
         if checkpoint.training_rules != TRAINING_RULES:
             self._new_rules = {"training_rules": TRAINING_RULES}
             warnings.warn(
-                f"{self.folder} was trained by rules {checkpoint.training_rules} and goes on by {TRAINING_RULES}, see "
-                "baselines.config.TRAINING_RULES: compare it with no run of one alone",
+                f"{self.folder} was trained by rules {checkpoint.training_rules} and continues by {TRAINING_RULES}, "
+                "see baselines.config.TRAINING_RULES: compare it with no run of one alone",
                 stacklevel=3,
             )

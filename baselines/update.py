@@ -153,8 +153,8 @@ class Limits:
         more = "" if self.recompute else ", or set memory.activation_checkpointing=True"
         return (
             f"{what} does not fit the device's memory: memory.microbatch_tokens is the number of tokens of a pass "
-            f"({tokens}{more}). Checkpoints are as they were: a run that is resumed with another microbatch_tokens "
-            "goes on from the last one"
+            f"({tokens}{more}). Checkpoints are intact: a run that is resumed with another microbatch_tokens "
+            "continues from the last one"
         )
 
 

@@ -154,7 +154,7 @@ def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
 
 
 def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
+    """Return float64 (resamples, n_tasks): how often each task is drawn when all are resampled with replacement."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
 

@@ -4,10 +4,11 @@ import contextlib
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
 
+from agentgym.checks import Range, check_fields
 from agentgym.outside.text import DataError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
@@ -41,43 +42,22 @@ class Settings:
             nothing, and `agentgym.rollout.collect` truncates the episode there.
     """
 
-    temperature: float = 1.0
-    max_new_tokens: int = 256
+    temperature: Annotated[float, Range(low=0)] = 1.0
+    max_new_tokens: Annotated[int, Range(low=1)] = 256
     prefix: str = ""
     suffix: str = ""
     stop: tuple[str, ...] = ("</action>",)
-    batch_size: int = 256
+    batch_size: Annotated[int, Range(low=1)] = 256
     template: dict[str, Any] = dataclasses.field(default_factory=dict)
     admissible: bool = False
-    max_prompt_tokens: int | None = None
+    max_prompt_tokens: Annotated[int, Range(low=1)] | None = None
     truncate: Truncate = "raise"
 
     def __post_init__(self) -> None:
-        for name, kind in (("temperature", (int, float)), ("max_new_tokens", int), ("batch_size", int)):
-            if not isinstance(getattr(self, name), kind):
-                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
-        for name in ("prefix", "suffix"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a text, got {getattr(self, name)!r}")
-        if not self.temperature >= 0:
-            raise ValueError(f"temperature must be 0 (greedy) or above, got {self.temperature}")
-        for name in ("max_new_tokens", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        longest = self.max_prompt_tokens
-        if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool)):
-            raise TypeError(f"max_prompt_tokens must be an integer or None, got {longest!r}")
-        if longest is not None and longest < 1:
-            raise ValueError(f"max_prompt_tokens must be at least 1, got {longest}")
-        if self.truncate not in get_args(Truncate):
-            raise ValueError(f"truncate must be one of {get_args(Truncate)}, got {self.truncate!r}")
         if isinstance(self.stop, str):
             raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
         object.__setattr__(self, "stop", tuple(self.stop))
-        if not all(isinstance(text, str) for text in self.stop):
-            raise TypeError(f"stop must be a sequence of texts, got {self.stop!r}")
-        if not isinstance(self.admissible, bool):
-            raise TypeError(f"admissible must be True or False, got {self.admissible!r}")
+        check_fields(self)
         if not isinstance(self.template, dict) or not all(isinstance(name, str) for name in self.template):
             raise TypeError(f"template must be a dict of arguments of the chat template, got {self.template!r}")
 
@@ -109,7 +89,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 def write_settings(folder: Path, settings: Settings) -> None:
     """Store the settings in a folder that exists."""
-    text = json.dumps(dataclasses.asdict(settings), indent=2, sort_keys=True)
+    text = json.dumps(dataclasses.asdict(settings), indent=2, sort_keys=True, default=lambda number: number.item())
     (folder / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
 
 

@@ -17,12 +17,13 @@ import math
 import numbers
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.checks import Range, check_value
 from wrappers.prompt import MessageSpace
 from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -99,16 +100,9 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         super().__init__(env)
         if not callable(scorer):
             raise TypeError(f"scorer must be a function from steps to scores, got {scorer!r:.200}")
-        given: dict[str, Any] = {"weight": weight, "gamma": gamma}
-        for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-        if not math.isfinite(weight):
-            raise ValueError(f"weight multiplies the scores: pass a finite number, got {weight!r}")
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
-        if kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
+        check_value("weight", weight, float)
+        check_value("gamma", gamma, float, Range(above=0, high=1))
+        check_value("kind", kind, Kind)
         self.scorer, self.weight, self.kind, self.gamma = scorer, float(weight), kind, float(gamma)
         # An environment may reuse its arrays; conversations only grow, and are expensive to copy.
         self._constant = isinstance(self.env.single_observation_space, MessageSpace)

@@ -9,12 +9,12 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Range, check_fields, fields_checked
 from agentgym.outside.text import clean
 from wrappers.reply import parses_replies, reads_tool_calls
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
@@ -70,30 +70,23 @@ class PromptStyle:
 
     Raises:
         ValueError: on a negative `history`, a `max_chars` below 1, or an unknown `shown` or `tools`.
-        TypeError: when `facts` is not a sequence of names.
+        TypeError: an option is of another type; `facts` is a sequence of names.
     """
 
-    history: int | None = 2
+    history: Annotated[int, Range(low=0)] | None = 2
     instructions: bool | str = True
     reply_format: str = REPLY_FORMAT
     keep_first: bool = False
     admissible: bool = False
-    max_chars: int | None = None
+    max_chars: Annotated[int, Range(low=1)] | None = None
     shown: Literal["pairs", "actions"] = "pairs"
     facts: Sequence[str] = ()
     tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
-        if self.shown not in ("pairs", "actions"):
-            raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
-        if self.tools not in ("text", "template"):
-            raise ValueError(f"tools must be 'text' or 'template', got {self.tools!r}")
+        check_fields(self)
         if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
             raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
-        for name, least in (("history", 0), ("max_chars", 1)):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
 
     def settled(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> PromptStyle:
         """Check the observation space, and replace `instructions=True` by the environment's text."""

@@ -11,7 +11,6 @@ shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 """
 
 import math
-import numbers
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
+from agentgym.checks import Range, check_value
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
@@ -91,18 +91,10 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         graphs: TaskGraphs | None = None, truncation: Truncation = "keep",
     ) -> None:  # fmt: skip
         super().__init__(env)
-        given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
-        for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
-        if not 0 < decay <= 1:
-            raise ValueError(f"decay is the value kept per step from success: pass a number in (0, 1], got {decay!r}")
-        if not (np.isfinite(scale) and scale >= 0):
-            raise ValueError(f"scale is the potential at success: pass a finite number of at least 0, got {scale!r}")
-        if truncation not in ("keep", "zero"):
-            raise ValueError(f"truncation must be 'keep' or 'zero', got {truncation!r}")
+        for name, value in (("gamma", gamma), ("decay", decay)):
+            check_value(name, value, float, Range(above=0, high=1))
+        check_value("scale", scale, float, Range(low=0))
+        check_value("truncation", truncation, Truncation)
         if graphs is not None and not isinstance(graphs, TaskGraphs):
             raise TypeError(f"graphs must be a TaskGraphs or None, got {type(graphs).__name__}")
         for name, function in (("key", key), ("task", task), ("success", success)):

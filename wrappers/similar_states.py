@@ -12,13 +12,14 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from agentgym.checks import Range, check_value, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
@@ -27,6 +28,7 @@ from wrappers.canonical import relabel_states
 from wrappers.credit.group import number_pairs
 
 Embed = Callable[[Sequence[Hashable]], ArrayLike]
+Within = Literal["group", "table"]
 Method = Literal["leader", "components"]
 
 #: Larger groups are compared in blocks of this many rows.
@@ -44,7 +46,7 @@ def merge_similar_states(
     threshold: float = 0.9,
     *,
     method: Method = "leader",
-    within: Literal["group", "table"] = "group",
+    within: Within = "group",
 ) -> StepTable:
     """Return the table with similar states merged, for any credit method.
 
@@ -66,10 +68,9 @@ def merge_similar_states(
     ('the red door', 'goal', 'pit')
     """
     _check(threshold, method)
+    check_value("within", within, Within)
     if within == "table":
         return relabel_states(table, cosine_clusters(embed, threshold, method=method))
-    if within != "group":
-        raise ValueError(f"within must be 'group' or 'table', got {within!r}")
     n = len(table)
     state, group = np.concatenate((table.state, table.next_state)), np.concatenate((table.group, table.group))
     node, example = number_pairs(group, table.n_groups, state, len(table.states))
@@ -164,8 +165,7 @@ class SentenceEncoder:
         self, model: str | Path = MODEL, *, batch_size: int = 64, device: str | None = None, cache_size: int = 100_000
     ) -> None:
         for name, value in (("batch_size", batch_size), ("cache_size", cache_size)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            whole(name, value, 1)
         self.model = str(model)
         self.batch_size = batch_size
         self.device = device
@@ -314,7 +314,5 @@ def _embedded(embed: Embed, states: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def _check(threshold: float, method: str) -> None:
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is a cosine similarity in (0, 1], got {threshold!r}")
-    if method not in get_args(Method):
-        raise ValueError(f"method must be 'leader' or 'components', got {method!r}")
+    check_value("threshold", threshold, float, Range(above=0, high=1))
+    check_value("method", method, Method)

@@ -30,8 +30,8 @@ _Reader = tuple[str, Any, Any]
 class Shown:
     """Result of a reset or step, read per sub-environment.
 
-    `space`: the single observation space. `final`: bool (num_envs,), whose `final_obs` and `final_info` are read; None:
-    nobody's.
+    `space`: the single observation space. `final`: bool (num_envs,), the sub-environments whose `final_obs` and
+    `final_info` are read; None: none.
     """
 
     def __init__(

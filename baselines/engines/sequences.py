@@ -1,4 +1,4 @@
-"""Token sequences with finished advantages: what a trainer of somebody else's needs of a rollout.
+"""Token sequences with finished advantages: what another library's trainer needs from a rollout.
 
     transcript   one sequence a trajectory: prompt | reply | observation | reply | observation | reply
     window       one sequence a step, because the next prompt does not begin with this prompt and its reply

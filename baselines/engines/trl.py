@@ -219,7 +219,7 @@ def _steps(
 
 @dataclass
 class Run:
-    """What is trained on what: a registered id, a model folder, a recipe's name, and how many tasks of which split."""
+    """A run: a registered id, a model folder, a recipe's name, and the number of tasks of a split."""
 
     env: str = field(metadata={"help": "registered id, such as AgentRL/Sokoban-v0 or my_module:Env-v0"})
     model: str = field(metadata={"help": "folder of a Hugging Face causal language model"})

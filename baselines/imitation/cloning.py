@@ -96,7 +96,7 @@ def informed_demonstrations(
         envs: the same; their expert may be another than the one that is cloned.
         shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
             steps. For "sibling" every task is played twice.
-        seed: of the environments, and of which steps.
+        seed: of the environments, and of the choice of steps.
         swapped: share of these rows with the context and the reply of another step.
     """
     rng, found = np.random.default_rng(seed), list[Reply]()

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from agentgym.checks import check_fields
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Size, TrainerConfig, check_fields
+from baselines.config import Size, TrainerConfig
 from baselines.records.metrics import Row
 
 #: Called with updates or episodes done, their number, and a few words.

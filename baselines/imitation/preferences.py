@@ -62,7 +62,7 @@ def episode_preferences(
     per_task: int = 0,
     seed: int = 0,
 ) -> list[Preference]:
-    """Return pairs of episodes of one task of which one is better.
+    """Return pairs of a better and a worse episode of one task.
 
     Args:
         margin: None: won episodes are better than lost ones. A number, at least 0: those whose return is larger by

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from agentgym.checks import fields_checked
-from baselines.config import Count, Positive, Size, Weight, check_fields
+from agentgym.checks import check_fields, fields_checked
+from baselines.config import Count, Positive, Size, Weight
 from policies.scoring.head import not_finite
 
 

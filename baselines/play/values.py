@@ -27,7 +27,7 @@ from wrappers.credit.returns import discounted_returns
 VALUE, METHOD = 3, 4
 #: Continuations that are played, recorded and forgotten together.
 _AT_ONCE = 8192
-#: Decimals of a value: what is left of rounding is no difference.
+#: Decimals of a value; smaller differences are rounding.
 _DIGITS = 9
 
 

@@ -204,7 +204,7 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
     if _is_longer(stored, identity, checkpoint.iteration):
         stored = identity
         warnings.warn(
-            f"{folder}: the run of {checkpoint.iteration} iterations goes on to {identity['config']['iterations']}: "
+            f"{folder}: the run of {checkpoint.iteration} iterations continues to {identity['config']['iterations']}: "
             "its learning rate had fallen to 0 and begins again where a run of that length would be",
             stacklevel=3,
         )

@@ -13,7 +13,7 @@
     warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of its value at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are keys of the log's rows, with the value 1. The texts are not stored, but made anew from the rows.
+These are keys of the log's rows, with the value 1. The texts are not stored; they are computed from the rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence

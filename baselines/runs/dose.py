@@ -1,7 +1,7 @@
 """The dose of credit that a run trained on: how many steps had how much credit, and how many were decisions at all.
 
-A callback keeps a line for each iteration in the folder of the run, so that a run that goes on after Ctrl-C is counted
-whole. Keys of the dose:
+A callback keeps a line for each iteration in the folder of the run, so that a resumed run is counted whole. Keys of the
+dose:
 
     samples    effective steps, sum over iterations of (sum |A|)^2 / sum A^2 (Kish); A of a reply: mean over tokens
     updates    steps of the optimiser

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Range, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Range
 from baselines.scorers.scorer import ScorerConfig, StepScorer
 from baselines.scorers.task_distance import by_task
 from wrappers.distance import Distances, gained, row_distances

@@ -147,7 +147,7 @@ class ImplicitReward(TwinScorer):
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser state, and the start's weights if they are the reference.
 
-        The copy of the policy for `centre=True` is made anew for every batch, and is not part of the state.
+        The copy of the policy for `centre=True` is made again for every batch and is not part of the state.
         """
         state = super().state_dict()
         if self._start_weights:

@@ -48,7 +48,7 @@ class Pairs:
 def outcome_pairs(
     group: Ints, won: Bools, returns: Floats, *, margin: float | None = None, pair_weight: PairWeight = "task"
 ) -> Pairs:
-    """Return all pairs of trajectories of one task of which one has the better outcome.
+    """Return all pairs of trajectories of one task that differ in outcome.
 
     Args:
         group: int64 (M,), the task of each trajectory.

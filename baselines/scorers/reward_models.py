@@ -7,11 +7,12 @@ padded at the end. If a conversation is longer than `max_tokens`, its beginning 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from agentgym.checks import check_value, whole
 from agentgym.outside.text import clean
 from policies.pretrained import most_positions, text_config
 from policies.scoring.head import logits_at, pad
@@ -58,8 +59,7 @@ class _Reader:
         self, model: Any, tokenizer: Any, conversation: Conversation, max_tokens: int | None, batch_size: int
     ) -> None:
         for name, number in (("batch_size", batch_size), ("max_tokens", 1 if max_tokens is None else max_tokens)):
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
+            whole(name, number, 1)
         if not callable(conversation):
             raise TypeError(f"conversation must be a function from a ScoredStep to messages, got {conversation!r:.200}")
         limits = (most_positions(model), getattr(tokenizer, "model_max_length", None))
@@ -151,9 +151,8 @@ class ClassifierScorer(_Reader):
         after: After = "reply", conversation: Conversation | None = None, max_tokens: int | None = None,
         batch_size: int = 32,
     ) -> None:  # fmt: skip
-        for name, value, known in (("output", output, get_args(Output)), ("after", after, get_args(After))):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        check_value("output", output, Output)
+        check_value("after", after, After)
         super().__init__(
             model, tokenizer, conversation or (lambda step: conversation_of(step, after)), max_tokens, batch_size
         )
@@ -195,7 +194,7 @@ class MarkerScorer(_Reader):
     Args:
         model: such as `transformers.AutoModelForCausalLM` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
-        conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
+        conversation: from a step to its chat messages; the last is the reply, an assistant's. By default
             `conversation_of`.
         max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: the
             limit of model and tokenizer, which the attribute then holds.

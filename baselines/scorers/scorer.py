@@ -14,9 +14,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import check_fields, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Positive, Size, Weight, check_fields
+from baselines.config import Positive, Size, Weight
 
 #: Whether scores are of steps (N,), or of reply tokens (N, K).
 ScoreLevel = Literal["turn", "token"]

@@ -58,7 +58,7 @@ ToDo = Sequence[tuple[PanelTask, int]]
 
 @dataclass
 class Episode:
-    """An episode, played here or replayed from another program's log; `begun` and filled in as it goes on.
+    """An episode, played here or replayed from another program's log; `begun`, then filled in step by step.
 
     `sample` counts repetitions of a task from 0; `score` is the environment's grade, 0..1, `total` the undiscounted sum
     of rewards; `invalid` of the `steps` were not accepted; `cut`: it was truncated. Tokens are read and written over

@@ -89,7 +89,7 @@ class Page:
         chips: name and value of the main settings.
         about: name and value of further ones, and of the machine.
         notice: a warning above all tables.
-        refresh: seconds after which the page loads itself anew; 0: never.
+        refresh: seconds after which the page reloads itself; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
 

@@ -30,7 +30,7 @@ from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
 
 MEASURES = ("end", "area")
 MODES = (SAMPLED, GREEDY)
-#: Seeds after which a study that goes on until it is settled is looked at.
+#: Numbers of seeds at which `--until settled` tests the comparisons.
 LOOKS = (4, 8, 16, 32, 64)
 LEVEL = 0.05
 #: Width that the methods of one length take in the figure of the horizon, where 1 is the way to the next length.

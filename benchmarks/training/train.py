@@ -43,7 +43,7 @@ from policies.engines.engine import EngineError
 
 #: Panels of the help besides those that all training commands have.
 _LEARNING, _MEMORY, _WARM, _TRACKING = "Learning", "Memory", "Warm start", "Tracking"
-#: Seconds between two pages of a run that goes on.
+#: Seconds between two versions of the page of a running run.
 _REFRESH = 20.0
 #: Panels of the picture: title, and the columns drawn there with their colours and scale.
 _PANELS: tuple[tuple[str, tuple[tuple[str, str, str, float], ...]], ...] = (
@@ -330,7 +330,7 @@ def _against(plan: Plan, rows: list[Row]) -> Table:
 
 
 def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> Page:
-    """Curves, the newest figures, and the steps that were sampled last; with the time `left` it loads itself anew."""
+    """Curves, the newest figures, and the steps that were sampled last; with the time `left` it reloads itself."""
     config, numbers, machine = settings.config, settings.training, describe_machine()
     rows = read_log(folder / LOG_FILE)
     samples: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ class Diagnosis:
     """What groups of `size` episodes have to compare.
 
     `shared`: share of steps in a state that several episodes of the group visited; `singletons`: that the group visited
-    only this once; `ties`: of pairs of actions taken in one state, of which one at least can lead to success in the
+    only this once; `ties`: of pairs of actions taken in one state, at least one of which can lead to success in the
     graph, the share that lead to the same distance, None without a pair; `mixed`: groups with won and lost episodes.
     """
 
@@ -53,7 +53,7 @@ def diagnose(table: StepTable, size: int) -> Diagnosis:
 
 
 def _ties(state: Ints, nearest: Floats, n_states: int, longest: int) -> tuple[Ints, Ints]:
-    """Pairs of actions per state with equally short ways to success, and all pairs of which one has a way at all."""
+    """Pairs of actions per state with equally short ways to success, and all pairs in which at least one has a way."""
     lost = np.isinf(nearest)
     pairs = _pairs(np.bincount(state, minlength=n_states)) - _pairs(np.bincount(state[lost], minlength=n_states))
     same, example = number_pairs(state[~lost], n_states, nearest[~lost].astype(np.int64), 1 + longest)

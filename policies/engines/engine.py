@@ -252,7 +252,7 @@ def prove(
             f"log-probabilities differ by {mean:.2g} nats in the mean, at most {limit:.2g} is rounding; the largest "
             f"difference is {float(apart[row, place]):.3g}, token {place} of reply {row}: engine "
             f"{float(given[row, place]):.4f}, trainer {float(scores.logprobs[row, place]):.4f}. Usual causes: weights "
-            "or an adapter that the engine did not load anew, a prefix cache of older weights, log-probabilities that "
+            "or an adapter that the engine did not reload, a prefix cache of older weights, log-probabilities that "
             "leave out the temperature (logprobs_mode must be 'processed_logprobs'), another model"
         )
     return mean

@@ -5,8 +5,8 @@
     row 2    prompt a b c d e f  reply g h i
 
 Attention is causal, so the beginning of a sequence does not depend on the rest: a transcript whose turns are the
-rows costs its length once instead of once per turn. Chains are laid one after another with position numbers that start
-anew, and no chain sees another: by the kernel of the attention, or run by run (`policies.scoring.attention`).
+rows costs its length once instead of once per turn. Chains are laid one after another, each with position numbers
+from 0, and no chain sees another: by the kernel of the attention, or run by run (`policies.scoring.attention`).
 `policies.scoring.score_replies` computes the same row by row.
 """
 

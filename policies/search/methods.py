@@ -22,10 +22,11 @@ step or an earlier one (`merge`).
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from agentgym.checks import SHARE, Range, check_fields
 from policies.search.tree import Budget, Node, Simulation, Tree, Value
 
 
@@ -136,21 +137,15 @@ class MCTS:
         ValueError: a number is out of range.
     """
 
-    exploration: float = 1.5
-    width: float = 2.0
-    widening: float = 0.5
-    draws: int = 16
+    exploration: Annotated[float, Range(low=0)] = 1.5
+    width: Annotated[float, Range(above=0)] = 2.0
+    widening: Annotated[float, SHARE] = 0.5
+    draws: Annotated[int, Range(low=1)] = 16
     merge: bool = True
     decide: Literal["best", "visits"] = "best"
 
     def __post_init__(self) -> None:
-        if self.exploration < 0 or self.width <= 0 or not 0 <= self.widening <= 1 or self.draws < 1:
-            raise ValueError(
-                "MCTS needs exploration >= 0, width > 0, widening in 0 to 1 and draws >= 1, got "
-                f"exploration={self.exploration}, width={self.width}, widening={self.widening}, draws={self.draws}"
-            )
-        if self.decide not in ("best", "visits"):
-            raise ValueError(f"unknown decide {self.decide!r}: expected 'best' or 'visits'")
+        check_fields(self)
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         return _MCTSTree(self, root, task, value, budget, rng)

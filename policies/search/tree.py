@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import SHARE, Range, check_fields
 from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Ending, Reply
 
@@ -117,18 +118,12 @@ class Value:
     """
 
     outcome: Literal["score", "won", "return"] = "score"
-    gamma: float = 0.99
-    rollout: int | None = None
+    gamma: Annotated[float, SHARE] = 0.99
+    rollout: Annotated[int, Range(low=0)] | None = None
     critic: Critic | None = None
 
     def __post_init__(self) -> None:
-        if self.outcome not in ("score", "won", "return"):
-            raise ValueError(f"unknown outcome {self.outcome!r}: expected 'score', 'won' or 'return'")
-        if not 0 <= self.gamma <= 1 or (self.rollout is not None and self.rollout < 0):
-            raise ValueError(
-                f"gamma must be in 0 to 1 and rollout at least 0 (or None), got gamma={self.gamma}, "
-                f"rollout={self.rollout}"
-            )
+        check_fields(self)
 
     def reward(self, reward: float) -> float:
         """Return the contribution of a step's reward."""

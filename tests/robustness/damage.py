@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 
 Files = dict[str, bytes]
 PACKERS: Mapping[str, Callable[[bytes], bytes]] = {
-    ".xz": lzma.compress,
-    ".gz": lambda content: gzip.compress(content, mtime=0),
-    ".bz2": bz2.compress,
-}
+    ".xz": lzma.compress, ".gz": lambda content: gzip.compress(content, mtime=0), ".bz2": bz2.compress,
+}  # fmt: skip
 #: What may stand where a value was.
 VALUES = (
     "null", "true", "-1", "0", "1.5", "1e400", "NaN", "-Infinity", "9" * 19, "9" * 5_000, "[]", "{}", '""', '"x"',
@@ -64,15 +62,8 @@ def damaged(content: bytes, damage: list[tuple[Any, ...]]) -> bytes:
     return content
 
 
-accidents = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "cut", "drop", "double", "insert", "value", "value", "value", "line"]),
-        st.floats(0, 1),
-        st.integers(0, 60),
-    ),
-    min_size=1,
-    max_size=3,
-)
+_kind = st.sampled_from(["flip", "cut", "drop", "double", "insert", "value", "value", "value", "line"])
+accidents = st.lists(st.tuples(_kind, st.floats(0, 1), st.integers(0, 60)), min_size=1, max_size=3)
 
 
 class Format:
@@ -93,10 +84,9 @@ class Format:
 
         def build(name: str, pack: str, inside: Any, outside: Any) -> dict[str, Any]:
             content = damaged(self.make()[name], inside)
-            if name in self.packed and pack:
-                content = damaged(PACKERS[pack](content), outside)
-                return {"replaces": name, "name": name + pack, "content": content.decode("latin-1")}
-            return {"replaces": name, "name": name, "content": content.decode("latin-1")}
+            end = pack if name in self.packed else ""
+            content = damaged(PACKERS[end](content), outside) if end else content
+            return {"replaces": name, "name": name + end, "content": content.decode("latin-1")}
 
         bombs = st.just([("bomb", 0.0, 0)]) if self.packed else st.nothing()
         return st.one_of(
@@ -106,16 +96,27 @@ class Format:
         )
 
     def check(self, given: dict[str, str]) -> None:
+        self.whole()
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for path, content in self.make().items():
-                if path != given["replaces"]:
-                    put(folder / path, content)
+            folder = self.written(Path(name), leaving_out=given["replaces"])
             put(folder / given["name"], given["content"].encode("latin-1"))
             try:
                 self.load(folder)
             except ValueError as error:
                 check_words(error, name)
+
+    def written(self, folder: Path, leaving_out: str = "") -> Path:
+        """Write the files into a folder and return it."""
+        for path, content in self.make().items():
+            if path != leaving_out:
+                put(folder / path, content)
+        return folder
+
+    @cache  # noqa: B019  # there are as many as kinds of files
+    def whole(self) -> None:
+        """Read the files to begin with: a trial of damage says nothing otherwise."""
+        with tempfile.TemporaryDirectory() as name:
+            self.load(self.written(Path(name)))
 
 
 def check_words(error: Exception, name: str) -> None:

@@ -73,23 +73,16 @@ def spoil(path: Path, deed: str, beside: Path) -> None:
         return
     content = path.read_bytes()
     path.unlink()
-    match deed:
-        case "to itself":
-            path.symlink_to(path.name)
-        case "to nothing":
-            path.symlink_to("nowhere")
-        case "to its folder":
-            path.symlink_to(".")
-        case "to a copy":
-            put(beside / "away" / path.name, content)
-            path.symlink_to(beside / "away" / path.name)
-        case "to another":
-            others = sorted(each for each in path.parent.iterdir() if each.is_file())
-            path.symlink_to(others[0] if others else "nowhere")
-        case "a folder":
-            path.mkdir()
-        case "empty":
-            path.touch()
+    if deed == "a folder":
+        path.mkdir()
+    elif deed == "empty":
+        path.touch()
+    else:
+        copy, others = beside / "away" / path.name, sorted(each for each in path.parent.iterdir() if each.is_file())
+        if deed == "to a copy":
+            put(copy, content)
+        leads = {"to itself": path.name, "to nothing": "nowhere", "to its folder": ".", "to a copy": copy}
+        path.symlink_to(leads.get(deed, [*others, "nowhere"][0]))
 
 
 def strange(folder: Path, kinds: Iterable[str], away: Path) -> None:
@@ -107,9 +100,7 @@ def check(given: dict[str, Any]) -> None:
     """The folder is read, or refused by name; what a link leads to is as it was."""
     form = FORMATS[given["format"]]
     with tempfile.TemporaryDirectory() as name:
-        folder, away = Path(name) / "given", Path(name) / "away"
-        for path, content in form.make().items():
-            put(folder / path, content)
+        folder, away = form.written(Path(name) / "given"), Path(name) / "away"
         put(away / "theirs.txt", b"theirs")
         strange(folder, given["strangers"], away)
         for number, deed in given["deeds"]:
@@ -137,9 +128,7 @@ def check(given: dict[str, Any]) -> None:
 def check_cache(given: dict[str, Any]) -> None:
     """Without a cache that can be written an environment plays all the same, or says which folder it is about."""
     with tempfile.TemporaryDirectory() as name:
-        data, cache = Path(name) / "data", Path(name) / "cache"
-        for path, content in FORMATS["games"].make().items():
-            put(data / path, content)
+        data, cache = FORMATS["games"].written(Path(name) / "data"), Path(name) / "cache"
         cache.mkdir()
         place = {"a folder": cache, "below it": cache / "new" / "folder", "a file": Path(name) / "file"}[given["place"]]
         put(Path(name) / "file", b"")
@@ -185,34 +174,22 @@ def in_cache(kind: str, data: Path, cache: Path) -> None:
             shop.LARGE_SHOP = large
 
 
+_deeds = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2)
+_strangers = st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3)
+_cached = record(
+    env=st.sampled_from(["games", "shop", "answers"]), place=st.sampled_from(["a folder", "below it", "a file"]),
+    filled=st.booleans(),
+)  # fmt: skip
 TRIALS = [
     *(
         Trial(
-            f"disks/{kind}",
-            record(
-                format=st.just(kind),
-                deeds=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2),
-                strangers=st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
-            ),
-            check,
-            8,
-            cheap=False,
+            f"disks/{kind}", record(format=st.just(kind), deeds=_deeds, strangers=_strangers), check, 8, cheap=False,
             needs=NEEDS.get(kind, ()),
         )
         for kind in FORMATS
     ),
-    Trial(
-        "disks/cache",
-        record(
-            env=st.sampled_from(["games", "shop", "answers"]),
-            place=st.sampled_from(["a folder", "below it", "a file"]),
-            filled=st.booleans(),
-        ),
-        check_cache,
-        8,
-        cheap=False,
-    ),
-]
+    Trial("disks/cache", _cached, check_cache, 8, cheap=False),
+]  # fmt: skip
 
 SIZE = 20_000
 

@@ -23,6 +23,7 @@ from agentgym.virtualhome.official.files import KINDS
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES
 from agentgym.webshop.generated.generator import generate
 from tests.agentgym.alfworld.support import write_trial
+from tests.agentgym.searchqa.test_tasks import FLASHRAG, VERL
 from tests.agentgym.sotopia import test_official as profiles
 from tests.agentgym.virtualhome.official import small_folder
 from tests.agentgym.webshop.official_files import write_files
@@ -129,16 +130,7 @@ def load_shop(folder: Path) -> None:
 
 def write_search(folder: Path) -> None:
     passages = [{"id": f"p{i}", "contents": f'"Ada {i}"\nAda {i} was born in Ulm.'} for i in range(4)]
-    questions = [
-        {"id": f"q{i}", "question": "Where?", "golden_answers": ["Ulm"], "metadata": {"split": "test", "type": "x"}}
-        for i in range(3)
-    ]
-    asked = {
-        "data_source": "nq", "prompt": [{"role": "user", "content": "Question: Where?"}], "ability": "fact",
-        "reward_model": {"style": "rule", "ground_truth": {"target": ["Ulm"]}},
-        "extra_info": {"split": "test", "index": 0},
-    }  # fmt: skip
-    for name, rows in (("corpus", passages), ("test", questions), ("verl", [asked])):
+    for name, rows in (("corpus", passages), ("test", [FLASHRAG]), ("verl", [VERL])):
         put(folder / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
@@ -242,26 +234,9 @@ FORMATS = {
 NEEDS = {"log": ("torch",), "checkpoint": ("torch",), "results": ("torch", "typer")}
 
 
-def whole(name: str) -> Callable[[Any], None]:
-    """Check that the files to begin with are read: a trial of damage says nothing otherwise."""
-
-    def check(_: Any) -> None:
-        form = FORMATS[name]
-        with tempfile.TemporaryDirectory() as folder:
-            for path, content in form.make().items():
-                put(Path(folder) / path, content)
-            form.load(Path(folder))
-
-    return check
-
-
 TRIALS = [
-    trial
+    Trial(f"files/{name}", st.deferred(lambda form=form: form.inputs()), form.check, 60, needs=NEEDS.get(name, ()))
     for name, form in FORMATS.items()
-    for trial in (
-        Trial(f"files/{name} whole", st.none(), whole(name), 1, needs=NEEDS.get(name, ())),
-        Trial(f"files/{name}", st.deferred(lambda form=form: form.inputs()), form.check, 60, needs=NEEDS.get(name, ())),
-    )
 ]
 
 CLASSES = (
@@ -269,9 +244,8 @@ CLASSES = (
     "(", ")", "{}", "%s", " ", "table on desk", "fridge", "sink", "faucet", "desk#1", "wash:mug", "mug,cup", "\u2028",
 )  # fmt: skip
 
+#: Those of the small folder, and of what is added to it.
 IDS = (1, 2, 3, 4, 10, 11, 12, 20, 21, 22, 23, 24, 30, 31, 32, 33)
-
-"""Those of the small folder, and of what is added to it."""
 
 _id = st.sampled_from(IDS[:-3])
 _states = st.lists(st.sampled_from(STATE_NAMES), max_size=4)
@@ -304,19 +278,11 @@ _eai = record(actions=st.lists(st.sampled_from([*PARAMETERS, "WALK|FIND"]), max_
 
 #: What is added to the small folder; whole rows of "row", "eai" and "scene task" may be anything.
 _house = {
-    "nodes": st.lists(_node, max_size=3),
-    "edges": st.lists(_old_edge, max_size=12),
-    "states": _changed,
-    "add_edges": _edges,
-    "rem_edges": st.lists(st.integers(0, 60), max_size=3),
-    "goal_states": _changed,
-    "goal_add": _edges,
-    "goal_rem": _edges,
-    "program": st.lists(_line, max_size=5),
-    "eai": _eai,
-    "title": fragments,
+    "nodes": st.lists(_node, max_size=3), "edges": st.lists(_old_edge, max_size=12), "states": _changed,
+    "add_edges": _edges, "rem_edges": st.lists(st.integers(0, 60), max_size=3), "goal_states": _changed,
+    "goal_add": _edges, "goal_rem": _edges, "program": st.lists(_line, max_size=5), "eai": _eai, "title": fragments,
     "packed": st.booleans(),
-}
+}  # fmt: skip
 
 _any = {
     "eai": json_values | _eai,

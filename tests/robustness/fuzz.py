@@ -74,11 +74,10 @@ def run(trials: list[Trial], tallies: dict[str, Tally], until: float, numbers: r
             tally.failures.append(found.reason or found.error.splitlines()[-1])
             kept = f"kept as {keep(trial, found)}" if found.reason else "its own input could not be drawn"
             print(f"\n{trial.name}: {tally.failures[-1]}\n  {kept}", flush=True)
-        if time.monotonic() - printed > (0.2 if sys.stdout.isatty() else 60):
+        if time.monotonic() - printed > 60:
             printed = time.monotonic()
             cases = sum(each.cases for each in tallies.values())
-            line = f"{max(until - printed, 0) / 60:6.1f} minutes left, {cases:,} inputs, now {trial.name:<28}"
-            print(f"\r{line}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
+            print(f"{max(until - printed, 0) / 60:6.1f} minutes left, {cases:,} inputs, now {trial.name}", flush=True)
 
 
 def goes_on(trial: Trial, tally: Tally) -> bool:
@@ -98,8 +97,8 @@ def print_table(trials: list[Trial], tallies: dict[str, Tally]) -> None:
     cases, failures = sum(t.cases for t in tallies.values()), sum(len(t.failures) for t in tallies.values())
     print(f"| all | {cases:,} | {sum(t.seconds for t in tallies.values()):.0f} | {failures} |")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"\nmost memory {memory:.1f} GiB; failing inputs are kept in {FAILURES}" if failures else
-          f"\nmost memory {memory:.1f} GiB; nothing failed")  # fmt: skip
+    kept = f"failing inputs are kept in {FAILURES}" if failures else "nothing failed"
+    print(f"\nmost memory {memory:.1f} GiB; {kept}")
 
 
 if __name__ == "__main__":

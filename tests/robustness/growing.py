@@ -18,15 +18,9 @@ from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 from agentgym.trajectory.columns import intern
 from policies.decode.reply import ReplyEnd
 from policies.tiny import tiny_tokenizer
-from tests.agentgym.hard_inputs import (
-    COMMANDS,
-    MAZES,
-    NUMBERS,
-    TASKS,
-    admissible_in_a_crowded_room,
-    turns_in_a_crowded_room,
-)
-from tests.growth import FAMILIES, MOST_GROWTH, Family, growth, text_of
+from tests.agentgym import hard_inputs
+from tests.agentgym.hard_inputs import COMMANDS, MAZES, NUMBERS, TASKS
+from tests.growth import FAMILIES, MOST_GROWTH, growth, text_of
 from tests.robustness.parsers import PARSERS
 from tests.robustness.trial import FRAGMENTS, Trial, record
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
@@ -64,8 +58,8 @@ def board(name: str, n: int) -> Work:
 
 def receptacles(command: str, held: bool, task: str, n: int) -> Work:
     """Three turns in a room with n receptacles."""
-    admissible = admissible_in_a_crowded_room(command, n)
-    return lambda: list(turns_in_a_crowded_room(admissible, held, task))
+    admissible = hard_inputs.admissible_in_a_crowded_room(command, n)
+    return lambda: list(hard_inputs.turns_in_a_crowded_room(admissible, held, task))
 
 
 def reply(n: int) -> Work:
@@ -104,15 +98,11 @@ def check(given: list[object]) -> None:
 
 TRIALS = [
     Trial(
-        f"growth/{name}",
-        st.sampled_from([[name, *arguments] for arguments in inputs]),
-        check,
-        min(len(inputs), 20),
-        cheap=False,
+        f"growth/{name}", st.sampled_from([[name, *each] for each in inputs]), check, min(len(inputs), 20), cheap=False,
         long=True,
     )
     for name, (_, inputs, _) in INPUTS.items()
-]
+]  # fmt: skip
 
 #: Characters of the shorter text; for eight times as much, quadratic time is tens of milliseconds, whatever is done.
 SMALL = 10_000
@@ -147,25 +137,11 @@ def read_all(parser: str) -> None:
         PARSERS[parser](text_of(family, SLOW.get(parser, SMALL)))
 
 
-def family(begin: str, units: list[str], end: str) -> Family:
-    return begin, "".join(units), end
-
-
-_fragments = st.sampled_from([fragment for fragment in FRAGMENTS if fragment])
 _ends = st.sampled_from(FRAGMENTS)
-
+_units = st.lists(_ends.filter(bool), min_size=1, max_size=3).map("".join)
+_any = record(parser=st.sampled_from(list(PARSERS)), family=st.tuples(_ends, _units, _ends).map(list))
 TRIALS += [
     *(Trial(f"read/{parser}", st.just(parser), read_all, 1, cheap=False) for parser in PARSERS),
     *(Trial(f"time/{parser}", st.just(parser), check_all, 1, cheap=False, long=True) for parser in PARSERS),
-    Trial(
-        "time/any",
-        record(
-            parser=st.sampled_from(list(PARSERS)),
-            family=st.builds(family, _ends, st.lists(_fragments, min_size=1, max_size=3), _ends).map(list),
-        ),
-        check_text,
-        40,
-        cheap=False,
-        long=True,
-    ),
+    Trial("time/any", _any, check_text, 40, cheap=False, long=True),
 ]

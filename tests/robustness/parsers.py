@@ -19,6 +19,7 @@ from agentgym.outside.dialogue import parse as parse_act
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean, one_line, quote, read_json
 from agentgym.registry import ROWS
+from agentgym.searchqa import scoring
 from agentgym.searchqa.official import PassageReader, read_questions
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import Format, escape_tags
@@ -26,15 +27,6 @@ from agentgym.searchqa.protocol import parse as parse_search
 from agentgym.searchqa.retrieval.remote import read_answer as read_passages
 from agentgym.searchqa.retrieval.remote import read_request
 from agentgym.searchqa.retriever import Passage
-from agentgym.searchqa.scoring import (
-    FormatReward,
-    exact_match,
-    extract_answer,
-    f1,
-    is_well_formed,
-    normalise,
-    sub_match,
-)
 from agentgym.sokoban.tasks import LevelFiles
 from agentgym.sokoban.text import parse_level
 from agentgym.sotopia.dialogue import Dialogue
@@ -187,14 +179,13 @@ def researcher(text: str) -> None:
 
 
 def score(text: str) -> None:
-    normalise(text)
-    golds = (text, "Ada")
-    for each in (exact_match, f1, sub_match):
+    golds, reward = (text, "Ada"), scoring.FormatReward(retrieval=0.1)
+    for each in (scoring.exact_match, scoring.f1, scoring.sub_match):
         each(text + "!", golds)
-    extract_answer(text)
-    is_well_formed(text)
-    FormatReward(retrieval=0.1)("<think>x</think><answer>y</answer>" + text, text, golds)
-    FormatReward(retrieval=0.1)(text, "x", golds)
+    for read in (scoring.normalise, scoring.extract_answer, scoring.is_well_formed):
+        read(text)
+    reward("<think>x</think><answer>y</answer>" + text, text, golds)
+    reward(text, "x", golds)
 
 
 def show(text: str) -> None:

@@ -23,11 +23,9 @@ from tests.playing import info_columns
 from tests.robustness.trial import Trial, fragments, json_values, pieces, record, text_of
 
 FORMS = {
-    "list": list,
-    "tuple": tuple,
-    "objects": lambda texts: np.array(texts, object),
+    "list": list, "tuple": tuple, "objects": lambda texts: np.array(texts, object),
     "fixed width": lambda texts: np.array([text.rstrip("\0") for text in texts], str),
-}
+}  # fmt: skip
 
 
 class Twin:
@@ -133,25 +131,18 @@ def histories(env_id: str) -> st.SearchStrategy[Any]:
     """Sequences of operations on a vector environment."""
     wish = st.integers(0, 99) | st.integers(0, 99) | st.integers(0, 99) | pieces
     options = st.none() | st.just({}) | st.builds(lambda i: {"index": i}, st.integers(0, 3))
+    each = st.lists(options, min_size=1, max_size=3)
+    step = st.tuples(st.just("step"), st.sampled_from(list(FORMS)), st.lists(wish, min_size=1, max_size=3))
     operation = st.one_of(
-        st.tuples(st.just("step"), st.sampled_from(list(FORMS)), st.lists(wish, min_size=1, max_size=3)),
-        st.tuples(st.just("step"), st.sampled_from(list(FORMS)), st.lists(wish, min_size=1, max_size=3)),
-        st.tuples(
-            st.just("reset"),
-            st.none() | st.integers(0, 99),
-            st.integers(0, 7),
-            st.lists(options, min_size=1, max_size=3),
-        ),
+        *(step, step),
+        st.tuples(st.just("reset"), st.none() | st.integers(0, 99), st.integers(0, 7), each),
         st.tuples(st.sampled_from(["save", "load"])),
     )
     return record(
-        id=st.just(env_id),
-        envs=st.integers(1, 3),
-        mode=st.sampled_from([mode.value for mode in AutoresetMode]),
-        limit=st.sampled_from([1, 3, 8, 50]),
-        seed=st.integers(0, 999),
+        id=st.just(env_id), envs=st.integers(1, 3), mode=st.sampled_from([mode.value for mode in AutoresetMode]),
+        limit=st.sampled_from([1, 3, 8, 50]), seed=st.integers(0, 999),
         operations=st.lists(operation.map(list), max_size=14),
-    )
+    )  # fmt: skip
 
 
 def check_actions(given: dict[str, Any]) -> None:
@@ -207,29 +198,19 @@ def _options(env_id: str) -> st.SearchStrategy[Any]:
     return st.dictionaries(names, json_values | st.sampled_from(["train", "test", "all"]), max_size=3)
 
 
-TRIALS = [
-    trial
-    for row in ROWS
-    for trial in (
-        Trial(f"vector/{row.id[8:]}", histories(row.id), check_vector, 12),
-        Trial(
-            f"actions/{row.id[8:]}",
-            record(
-                id=st.just(row.id),
-                seed=st.integers(0, 999),
-                actions=st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8),
-            ),
-            check_actions,
-            30,
-        ),
-        Trial(
-            f"options/{row.id[8:]}",
-            record(id=st.just(row.id), options=st.deferred(lambda row=row: _options(row.id))),
-            check_options,
-            40,
-        ),
-    )
-]
+def trials(env_id: str) -> list[Trial]:
+    """Trials of an environment."""
+    actions = st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8)
+    playing = record(id=st.just(env_id), seed=st.integers(0, 999), actions=actions)
+    chosen = record(id=st.just(env_id), options=st.deferred(lambda: _options(env_id)))
+    return [
+        Trial(f"vector/{env_id[8:]}", histories(env_id), check_vector, 12),
+        Trial(f"actions/{env_id[8:]}", playing, check_actions, 30),
+        Trial(f"options/{env_id[8:]}", chosen, check_options, 40),
+    ]
+
+
+TRIALS = [trial for row in ROWS for trial in trials(row.id)]
 
 #: What is no action, by name: JSON holds none of them.
 OBJECTS = {
@@ -306,13 +287,11 @@ def play_one(env: Any, action: Any) -> None:
 
 _agents = st.sampled_from(["agent_0", "agent_1"])
 
+_command = st.tuples(st.just("command"), st.integers(0, 99))
 _action = st.one_of(
-    st.tuples(st.just("command"), st.integers(0, 99)),
-    st.tuples(st.just("command"), st.integers(0, 99)),
-    st.tuples(st.just("text"), pieces),
+    *(_command, _command), st.tuples(st.just("text"), pieces), st.tuples(st.just("value"), json_values),
     st.tuples(st.just("object"), st.sampled_from(sorted(OBJECTS))),
-    st.tuples(st.just("value"), json_values),
-).map(list)
+).map(list)  # fmt: skip
 
 pair_options = st.none() | json_values | st.dictionaries(st.sampled_from(["split", "index", "task_id"]), json_values)
 
@@ -333,17 +312,13 @@ def quiet(given: dict[str, Any]) -> None:
         check(given)
 
 
+_calls = st.lists(_call, max_size=12)
+_orders = {"parallel": ["simultaneous", "round-robin", "random"], "turns": ["round-robin", "random"]}
 TRIALS += [
     Trial(
         f"paired/{form}",
-        record(
-            form=st.just(form),
-            order=st.sampled_from(orders),
-            seed=st.integers(0, 99),
-            calls=st.lists(_call, max_size=12),
-        ),
-        quiet,
-        30,
+        record(form=st.just(form), order=st.sampled_from(orders), seed=st.integers(0, 99), calls=_calls),
+        quiet, 30,
     )
-    for form, orders in (("parallel", ["simultaneous", "round-robin", "random"]), ("turns", ["round-robin", "random"]))
-]
+    for form, orders in _orders.items()
+]  # fmt: skip

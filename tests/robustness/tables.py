@@ -79,25 +79,12 @@ def check_file(given: dict[str, Any]) -> None:
     assert much < 10 * max(little, 1 << 20), (little, much)
 
 
+_credited = record(
+    kind=st.sampled_from([*SHAPES, "1 4 3", "2 3 8", "6 1 4", "3 2 40"]), rewards=st.sampled_from(list(PAID)),
+    rows=st.integers(4, 60), seed=st.integers(0, 999), method=st.sampled_from(list(METHODS)),
+)  # fmt: skip
+_written = record(kind=st.sampled_from(list(SHAPES)), rows=st.sampled_from([500, 2_000]))
 TRIALS = [
-    Trial(
-        "tables/credit",
-        record(
-            kind=st.sampled_from([*SHAPES, "1 4 3", "2 3 8", "6 1 4", "3 2 40"]),
-            rewards=st.sampled_from(list(PAID)),
-            rows=st.integers(4, 60),
-            seed=st.integers(0, 999),
-            method=st.sampled_from(list(METHODS)),
-        ),
-        check_credit,
-        150,
-    ),
-    Trial(
-        "tables/file",
-        record(kind=st.sampled_from(list(SHAPES)), rows=st.sampled_from([500, 2_000])),
-        check_file,
-        3,
-        cheap=False,
-        long=True,
-    ),
+    Trial("tables/credit", _credited, check_credit, 150),
+    Trial("tables/file", _written, check_file, 3, cheap=False, long=True),
 ]

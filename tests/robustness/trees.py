@@ -54,17 +54,12 @@ class Drawn:
             for text in said
         ]
         for place, text in enumerate(said):
-            match text:
-                case "@raise":
-                    raise HostileError
-                case "@none" | "@bytes" | "@number":
-                    replies[place] = {"@none": None, "@bytes": b"left", "@number": 5}[text]
-                case "@too few":
-                    return replies[:-1]
-                case "@too many":
-                    return [*replies, replies[0]]
-                case "@no list":
-                    return replies[0]
+            if text == "@raise":
+                raise HostileError
+            if text in ("@none", "@bytes", "@number"):
+                replies[place] = {"@none": None, "@bytes": b"left", "@number": 5}[text]
+            elif text in ("@too few", "@too many", "@no list"):
+                return {"few": replies[:-1], "many": [*replies, replies[0]], "list": replies[0]}[text.split()[1]]
         return replies
 
 
@@ -125,24 +120,16 @@ TRIALS = [
     Trial(
         f"trees/{kind}",
         record(
-            kind=st.just(kind),
-            texts=_texts,
-            together=st.booleans(),
-            places=st.integers(1, 5),
-            limit=st.sampled_from([1, 2, 5, 12]),
-            tasks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
-            group_size=st.integers(1, 3),
-            branches=st.integers(1, 3),
-            rounds=st.integers(1, 2),
+            kind=st.just(kind), texts=_texts, together=st.booleans(), places=st.integers(1, 5),
+            limit=st.sampled_from([1, 2, 5, 12]), tasks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+            group_size=st.integers(1, 3), branches=st.integers(1, 3), rounds=st.integers(1, 2),
             select=st.sampled_from(sorted(SELECTIONS)) | st.lists(st.floats(0, 1), max_size=4),
-            common=st.sampled_from([True, False, "siblings"]),
-            seed=st.integers(0, 99),
+            common=st.sampled_from([True, False, "siblings"]), seed=st.integers(0, 99),
         ),
-        check,
-        30,
+        check, 30,
     )
     for kind in KINDS
-]
+]  # fmt: skip
 
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -225,39 +212,22 @@ def check_pairs(given: dict[str, Any]) -> None:
 _ids = st.lists(st.integers(0, 20) | st.sampled_from([0, 1, 5, -1, 109, 110, 10**6, 2**63]), max_size=4)
 _reply = record(prompt_ids=_ids, token_ids=_ids, allowed=st.none() | st.none() | st.lists(_ids, max_size=3))
 
-_good = record(
-    prompt_ids=st.lists(st.integers(0, 20), min_size=1, max_size=3),
-    token_ids=st.lists(st.integers(0, 20), min_size=1, max_size=3),
-    allowed=st.none(),
-)
-
+_some_ids = st.lists(st.integers(0, 20), min_size=1, max_size=3)
+_good = record(prompt_ids=_some_ids, token_ids=_some_ids, allowed=st.none())
 _side = st.lists(_good, min_size=1, max_size=2) | st.lists(_good | _reply, max_size=2)
 _number = st.sampled_from([0, 1, 2, -1, 0.5, 1e-3, 1e6, 1e300, "nan", "inf", "-inf", None, True])
 _names = ("beta", "likelihood", "epochs", "batch_size", "microbatch_rows", "learning_rate", "weight_decay", "warmup",
     "max_grad_norm")  # fmt: skip
-
+_learned = record(
+    pairs=st.lists(st.lists(_side, min_size=2, max_size=2), max_size=3),
+    options=st.dictionaries(st.sampled_from(_names), _number, max_size=1),
+)
+_episode = st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from([0, 0.5, 1, -1, 1e300])).map(list)
+_paired = record(
+    episodes=st.lists(_episode, max_size=8),
+    options=st.dictionaries(st.sampled_from(["margin", "per_task", "seed"]), _number, max_size=2),
+)
 TRIALS += [
-    Trial(
-        "preferences/learned",
-        record(
-            pairs=st.lists(st.lists(_side, min_size=2, max_size=2), max_size=3),
-            options=st.dictionaries(st.sampled_from(_names), _number, max_size=1),
-        ),
-        check_learning,
-        30,
-        needs=("torch", "transformers"),
-    ),
-    Trial(
-        "preferences/pairs",
-        record(
-            episodes=st.lists(
-                st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from([0, 0.5, 1, -1, 1e300])).map(list),
-                max_size=8,
-            ),
-            options=st.dictionaries(st.sampled_from(["margin", "per_task", "seed"]), _number, max_size=2),
-        ),
-        check_pairs,
-        30,
-        needs=("torch",),
-    ),
+    Trial("preferences/learned", _learned, check_learning, 30, needs=("torch", "transformers")),
+    Trial("preferences/pairs", _paired, check_pairs, 30, needs=("torch",)),
 ]

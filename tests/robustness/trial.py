@@ -74,17 +74,10 @@ def play(trial: Trial, examples: int, number: int | None = None) -> Round:
             raise
 
     phases = (Phase.generate, Phase.shrink) if trial.cheap else (Phase.generate,)
-    run = given(trial.inputs)(attempt)
     run = settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        derandomize=number is None,
-        phases=phases,
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-        print_blob=False,
-    )(run)
+        max_examples=examples, deadline=None, database=None, derandomize=number is None, phases=phases,
+        suppress_health_check=list(HealthCheck), verbosity=Verbosity.quiet, print_blob=False,
+    )(given(trial.inputs)(attempt))  # fmt: skip
     if number is not None:
         run = seed(number)(run)
     try:
@@ -132,13 +125,10 @@ def text_of(made: list[Any], most: int = 1_000_000) -> str:
     return "".join(unit * count for unit, count in made)[:most]
 
 
+_numbers = st.integers(-3, 9) | st.sampled_from([-1, 10**9, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308, -0.0])
 #: Any JSON value, with numbers and nesting that few expect.
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 9)
-    | st.sampled_from([-1, 10**9, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308, -0.0])
-    | fragments,
+    st.none() | st.booleans() | _numbers | fragments,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fragments, inner, max_size=3),
     max_leaves=6,
 )

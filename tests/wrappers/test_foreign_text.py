@@ -105,7 +105,7 @@ def test_boards_of_other_sizes_and_alphabets() -> None:
     planes, *_ = env.step("right")
     assert planes.tolist() == naive("#####\n# @*#\n#   #\n#####", "# .$*@+")
     inner = gym.make("AgentRL/Sokoban-v0", size=(5, 6))
-    with pytest.raises(ValueError, match=r"5 rows of 6 cells, got rows of lengths \[5, 5, 5, 5\]; pass fill="):
+    with pytest.raises(ValueError, match=r"5 rows of 6 cells, got .* \[5, 5, 5, 5\]; pass fill="):
         SymbolPlanes(inner).reset(options={"level": LEVEL})
     planes, _ = SymbolPlanes(inner, fill="#").reset(options={"level": LEVEL})
     assert planes.tolist() == naive("######\n#PXO##\n#___##\n######\n######", "#_OX√PS")
@@ -145,8 +145,7 @@ def test_numbers_are_commands_in_plain_gymnasium() -> None:
         refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)
     env = GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99)
     check_env(env, skip_render_check=True)
-    again = gym.make(env.spec)
-    assert np.array_equal(env.reset(seed=3)[0], again.reset(seed=3)[0])
+    assert np.array_equal(env.reset(seed=3)[0], gym.make(env.spec).reset(seed=3)[0])
 
 
 @pytest.mark.parametrize("commands", [(), ("up", "up"), "up"])

@@ -10,13 +10,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
-from agentgym.core import TextSpace
 from tests.cases import cases
 from tests.corridor import CorridorEnv
-from tests.playing import DISABLED, SAME_STEP, corridor
+from tests.playing import SAME_STEP, corridor
 from tests.refusals import refuses
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
@@ -120,23 +119,6 @@ def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
 
 
-def test_who_is_scored_where_nothing_begins_by_itself() -> None:
-    says = Says([1.0, 2.0], [3.0], [4.0, 5.0])
-    envs = VectorProcessReward(corridor(2), says)
-    envs.reset(options={"index": 3})
-    envs.step(["right", "left"])
-    _, rewards, *_, infos = envs.step(["", "left"])
-    assert rewards.tolist() == [0.0, 3.0]
-    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
-    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
-    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
-    envs.step(["left", "left"])  # both episodes end, in cell 0
-    asked = [[step.messages for step in call] for call in says.asked]
-    assert asked == [["cell 3", "cell 3"], ["cell 2"], ["cell 1", "cell 1"]]
-    assert envs.step(["", ""])[1].tolist() == [0.0, 0.0]  # nobody plays, nobody is asked
-    assert len(says.asked) == 3
-
-
 @pytest.mark.parametrize("kind", ["contribution", "value"])
 def test_weight_0_only_watches(kind: Any) -> None:
     rng, weight = np.random.default_rng(0), -0.0
@@ -169,43 +151,13 @@ def test_weight_0_keeps_the_sign_of_a_zero() -> None:
     assert np.signbit(envs.step(["left"] * 2)[1]).all()
 
 
-class Shout(gym.Env[str, str]):
-    """A plain text environment, written without us: louder wins."""
-
-    observation_space, action_space = TextSpace(), TextSpace(samples=("hey", "HEY"))
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
-        super().reset(seed=seed)
-        return "silence", {}
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        return "echo", 0.0, action.isupper(), False, {}
-
-
-@pytest.mark.parametrize("form", ["single", "sync", "async"])
-def test_plain_text_environments(form: str) -> None:
-    makers = [Shout, Shout]
-    forms: dict[str, Any] = {
-        "single": Shout,
-        "sync": lambda: SyncVectorEnv(makers, autoreset_mode=DISABLED),
-        "async": lambda: AsyncVectorEnv(makers, autoreset_mode=DISABLED, shared_memory=False),
-    }
-    says = Says([0.5, None], [0.25, 1.0])
-    envs = VectorProcessReward(forms[form](), lambda steps: says(steps)[: len(steps)])
-    n = envs.num_envs
-    envs.reset(seed=[7] * n)
-    assert envs.step(["hey"] * n)[1].tolist() == [0.5, 0.0][:n]
-    assert envs.step(["HEY"] * n)[1].tolist() == [0.25, 1.0][:n]
-    envs.close()
-    assert says.asked[1][0] == ScoredStep("seed=7", "echo", "HEY", "HEY", "echo", True)
-
-
 def test_observations_that_are_written_over_are_kept() -> None:
     says = Says([0.0], [0.0])
     envs = VectorProcessReward(SyncVectorEnv([functools.partial(gym.make, "CartPole-v1")], copy=False), says)
     first = envs.reset(seed=0)[0].copy()
     second = envs.step(np.array([1]))[0].copy()
     envs.step(np.array([1]))
+    assert says.asked[0][0].task_id == ""
     np.testing.assert_array_equal(says.asked[0][0].messages, first[0])
     np.testing.assert_array_equal(says.asked[1][0].messages, second[0])
     assert (says.asked[1][0].messages != says.asked[1][0].observation).any()

@@ -13,7 +13,6 @@ from gymnasium.vector.utils import batch_space
 from agentgym.registry import ROWS
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import LEFT, RIGHT, corridor
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
@@ -137,18 +136,6 @@ def test_a_picture_is_a_part_of_the_content() -> None:
     assert "Step 1, you did: up" in content[1]["text"]
 
 
-def test_histories_where_nothing_begins_by_itself() -> None:
-    envs = VectorPromptWindow(VectorReplyParser(corridor(2)), history=None)
-    envs.reset(options=[{"index": 3}, {"index": 2}])
-    end, *_ = envs.step([RIGHT, RIGHT])
-    later, *_ = envs.step(["", LEFT])
-    assert later[0] == end[0]
-    assert later[1] != end[1]
-    again, _ = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
-    assert _user(again[0]) == "cell 1"
-    assert again[1] == later[1]
-
-
 def test_facts_stand_below_the_observation() -> None:
     style = {"history": 1, "instructions": False, "facts": ("task_id", "score"), "admissible": True}
     env = PromptWindow(CorridorEnv(), **style)
@@ -164,7 +151,7 @@ def test_facts_stand_below_the_observation() -> None:
     assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
     refuses(KeyError, "info has no 'location'", lambda: PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0))
     refuses(TypeError, "sequence of names", PromptStyle, facts="location")
-    refuses(ValueError, "'pairs' or 'actions'", PromptStyle, shown="commands")
+    refuses(ValueError, "known: 'pairs', 'actions'", PromptStyle, shown="commands")
 
 
 IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}

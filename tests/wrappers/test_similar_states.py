@@ -1,6 +1,7 @@
 """State keys while episodes run; merged states of a table, by embeddings against loops."""
 
 import sys
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +14,7 @@ import wrappers.similar_states
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
-from tests.processes import printed
+from tests.playing import DISABLED, SAME_STEP
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -27,8 +28,7 @@ from wrappers.canonical import (
     relabel_states,
     rewardflow_key,
 )
-from wrappers.credit import gigpo, graphgpo
-from wrappers.credit.rewardflow import rewardflow, rewardflow_values
+from wrappers.credit.rewardflow import rewardflow_values
 from wrappers.similar_states import SentenceEncoder, cluster_vectors
 
 
@@ -41,16 +41,11 @@ def _envs(mode: AutoresetMode, key=_parity) -> CanonicalStates:
 
 
 def test_keys_in_every_autoreset_mode() -> None:
-    envs = _envs(AutoresetMode.DISABLED)
-    _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
-    assert infos["canonical_key"].tolist() == ["odd", "even"]
-    *_, infos = envs.step(["right", "right"])
-    assert infos["canonical_key"].tolist() == ["even", "odd"]
-    *_, infos = envs.step(["", "left"])
-    assert infos["canonical_key"].tolist() == ["even", "even"]
-    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
-    assert infos["canonical_key"].tolist() == ["odd", "even"]
-    envs = _envs(AutoresetMode.SAME_STEP, key=enriched_key("won"))
+    envs = _envs(DISABLED)
+    assert envs.reset(options=[{"index": 3}, {"index": 2}])[1]["canonical_key"].tolist() == ["odd", "even"]
+    assert envs.step(["right", "right"])[-1]["canonical_key"].tolist() == ["even", "odd"]
+    assert envs.step(["", "left"])[-1]["canonical_key"].tolist() == ["even", "even"]
+    envs = _envs(SAME_STEP, key=enriched_key("won"))
     envs.reset(options=[{"index": 3}, {"index": 2}])
     observations, *_, infos = envs.step(["right", "right"])
     assert infos["final_info"]["canonical_key"].tolist() == ["cell 4 | won=True", None]
@@ -58,20 +53,18 @@ def test_keys_in_every_autoreset_mode() -> None:
 
 
 def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
-    envs = _envs(AutoresetMode.DISABLED)
+    envs = _envs(DISABLED)
     _, infos = envs.reset(options={"index": 3})
-    builder = TableBuilder(2, AutoresetMode.DISABLED)
+    builder = TableBuilder(2, DISABLED)
     builder.reset(infos)
     builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
     assert builder.table().states == ("odd", "even [success]")
 
 
 def test_keys_return_text() -> None:
-    refuses(TypeError, "must be a function", _envs, AutoresetMode.DISABLED, key="state_key")
-    with pytest.raises(TypeError, match="must return a str, got int"):
-        _envs(AutoresetMode.DISABLED, key=lambda observation, info: 3).reset(seed=0)
-    with pytest.raises(KeyError, match="info has no 'inventory'"):
-        _envs(AutoresetMode.DISABLED, key=enriched_key("inventory")).reset(seed=0)
+    refuses(TypeError, "must be a function", _envs, DISABLED, key="state_key")
+    refuses(TypeError, "must return a str, got int", _envs(DISABLED, key=lambda observation, info: 3).reset, seed=0)
+    refuses(KeyError, "info has no 'inventory'", _envs(DISABLED, key=enriched_key("inventory")).reset, seed=0)
     assert observation_key({"text": "t", "image": None}, {}) == "t"
 
 
@@ -173,8 +166,7 @@ def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuff
     found = cluster_vectors(vectors, groups, threshold=0.8, method=method)
     for group in set(groups.tolist()):
         rows = np.flatnonzero(groups == group)
-        alone = NAIVE[method](cosines(vectors[rows]) >= 0.8)
-        assert found[rows].tolist() == rows[alone].tolist()
+        assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= 0.8)].tolist()
 
 
 @pytest.mark.parametrize(("block", "cells"), [(4, 64), (7, 1), (1, 1000), (3, 200)])
@@ -204,7 +196,7 @@ def test_clusters_by_hand() -> None:
         assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
     for threshold in (0.0, 1.1, np.nan):
         refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
-    with pytest.raises(ValueError, match="method must be 'leader' or 'components', got 'leaders'"):
+    with pytest.raises(ValueError, match="unknown method 'leaders'; known: 'leader', 'components'"):
         cosine_clusters(lambda states: [[1.0]], method="leaders")
     with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
         cosine_clusters(lambda states: [[1.0]])(["a", "b"])
@@ -212,7 +204,7 @@ def test_clusters_by_hand() -> None:
     refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
     refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])
     refuses(ValueError, r"vectors must have shape \(n, dimensions\), got \(2,\)", cluster_vectors, [1.0, 1.0])
-    with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
+    with pytest.raises(ValueError, match="unknown within 'batch'; known: 'group', 'table'"):
         merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
 
 
@@ -264,27 +256,6 @@ def test_merged_tables_by_hand() -> None:
     assert merge_similar_states(EMPTY, by_first_letter).states == ()
 
 
-def embedding(seed):
-    """A vector for every name, the same whenever it is asked for."""
-    return lambda states: [directions(seed + sum(map(ord, str(s))) * 31, 1)[0] for s in states]
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("seed", range(6))
-def test_a_group_merges_as_it_does_alone(method, seed):
-    table = random_table(seed, groups=5, states=14)
-    embed = embedding(seed)
-    whole = merge_similar_states(table, embed, 0.6, method=method)
-    assert len(whole.states) < len(table.states)
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group)
-        alone = merge_similar_states(rebuild(table, rows), embed, 0.6, method=method)
-        assert [whole.states[i] for i in whole.state[rows]] == [alone.states[i] for i in alone.state]
-        assert [whole.states[i] for i in whole.next_state[rows]] == [alone.states[i] for i in alone.next_state]
-        for credit in (gigpo, rewardflow, graphgpo):
-            np.testing.assert_allclose(credit(whole)[rows], credit(alone), atol=1e-12)
-
-
 WORDS = ["the", "a", "red", "blue", "door", "key", "is", "locked", "open", "kitchen", "room", "you", "are", "in"]
 
 
@@ -308,22 +279,12 @@ def folder(tmp_path_factory):
     return path
 
 
-class Counted:
-    """Stands for the model and notes what it was asked to encode."""
-
-    def __init__(self, encoder):
-        self.asked = []
-        self.inner = encoder._load()
-
-    def encode(self, texts, **options):
-        self.asked.append(list(texts))
-        return self.inner.encode(texts, **options)
-
-
 def counted(folder, **options):
-    encoder = SentenceEncoder(folder, device="cpu", **options)
-    encoder._encoder = Counted(encoder)
-    return encoder, encoder._encoder.asked
+    """An encoder, and the texts that its model was asked for, call by call."""
+    encoder, asked = SentenceEncoder(folder, device="cpu", **options), []
+    encode = encoder._load().encode
+    encoder._encoder = SimpleNamespace(encode=lambda texts, **more: asked.append(list(texts)) or encode(texts, **more))
+    return encoder, asked
 
 
 def test_vectors_of_the_encoder(folder) -> None:
@@ -372,14 +333,9 @@ def test_texts_are_encoded_once_while_kept(folder) -> None:
 
 @pytest.mark.parametrize("name", ["batch_size", "cache_size"])
 def test_sizes_are_positive(name):
-    refuses(ValueError, f"{name} must be at least 1, got 0", SentenceEncoder, **{name: 0})
+    refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     refuses(ImportError, r"pip install .*\[embed\]", SentenceEncoder("anything"), ["a"])
-
-
-def test_importing_it_loads_no_torch():
-    code = "import wrappers.similar_states, sys; print('torch' in sys.modules, 'sentence_transformers' in sys.modules)"
-    assert printed(code).split() == ["False", "False"]

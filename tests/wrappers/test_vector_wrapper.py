@@ -4,7 +4,7 @@ import gc
 import itertools
 import pickle
 import tracemalloc
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -17,103 +17,46 @@ from hypothesis import strategies as st
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
-from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import LEFT, RIGHT, corridor
+from tests.playing import DISABLED, LEFT, RIGHT, SAME_STEP, corridor
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import VectorSnapshots
 from wrappers.advice import VectorAdvice
-from wrappers.canonical import CanonicalStates, observation_key
 from wrappers.credit import GRPO
-from wrappers.invalid_action import VectorInvalidActionPenalty
-from wrappers.process_reward import VectorProcessReward
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
-from wrappers.shaping import VectorGraphShaping
 from wrappers.vector_wrapper import Shown, SubEnvWrapper
 
 NO, FIRST = np.array([False, False]), np.array([True, False])
 
 
-class Flags(gym.vector.VectorWrapper):
-    """Two sub-environments whose ends are given as actions: `[(terminated, truncated), ...]`."""
-
-    def reset(self, *, seed=None, options=None):
-        return ("r0", "r1"), {"n": np.array([0, 0])}
-
-    def step(self, actions):
-        terminated, truncated = np.array(actions).T
-        over = terminated | truncated
-        infos = {"n": np.array([7, 7])}
-        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and over.any():
-            infos |= {"final_obs": np.array(["last", "last"], object), "final_info": {"n": np.array([9, 9])}}
-        return ("now", "now"), np.zeros(2), terminated, truncated, infos
-
-
 class Log(SubEnvWrapper[int]):
-    """Counts steps, and notes what `begin` and `advance` were called with."""
+    """Counts steps, and notes who began."""
 
     def __init__(self, env):
         super().__init__(env)
         self.log = []
 
     def begin(self, indices, shown):
+        self.log += indices
         for i in indices:
             self.states[i] = 0
-            self.log.append(("began", i, shown.observation(i), shown.info(i)))
 
     def advance(self, step):
         for i in step.played:
             self.states[i] += 1
-            self.log.append(("played", i, step.after.observation(i), step.after.info(i)))
 
     def columns(self):
         return {"count": np.array(self.states)}
 
 
-def _log(mode: AutoresetMode) -> Log:
-    envs = Log(Flags(CorridorVectorEnv(2, autoreset_mode=mode)))
-    assert envs.reset()[1]["count"].tolist() == [0, 0]
-    assert envs.log == [("began", 0, "r0", {"n": 0}), ("began", 1, "r1", {"n": 0})]
-    envs.log.clear()
-    return envs
-
-
-GO, END, CUT = (False, False), (True, False), (False, True)
-NOW = {"n": 7}
-
-
-def test_autoreset_modes_by_hand() -> None:
-    envs = _log(AutoresetMode.SAME_STEP)
-    infos = envs.step([END, GO])[-1]
-    assert envs.log == [("played", 0, "last", {"n": 9}), ("played", 1, "now", NOW), ("began", 0, "now", NOW)]
-    assert (infos["count"].tolist(), infos["final_info"]["count"].tolist()) == ([0, 1], [1, 0])
-    assert infos["final_info"]["_count"].tolist() == [True, False]
-    assert not envs.idle.any()
-    assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 2]
-    envs = _log(AutoresetMode.NEXT_STEP)
-    assert envs.step([END, GO])[-1]["count"].tolist() == [1, 1]
-    assert envs.idle.tolist() == [True, False]
-    envs.log.clear()
-    assert envs.step([GO, GO])[-1]["count"].tolist() == [0, 2]
-    assert envs.log == [("played", 1, "now", NOW), ("began", 0, "now", NOW)]
-    assert not envs.idle.any()
-    envs = _log(AutoresetMode.DISABLED)
-    envs.step([CUT, GO])
-    assert envs.step([CUT, GO])[-1]["count"].tolist() == [1, 2]
-    assert envs.idle.tolist() == [True, False]
-    assert envs.reset(options={"reset_mask": FIRST})[1]["count"].tolist() == [0, 2]
-    assert not envs.idle.any()
-    assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 3]
-    envs = CorridorVectorEnv(1)
-    envs.metadata = {}
-    refuses(ValueError, "autoreset_mode", Log, envs)
-
-
-def test_what_comes_from_inside_is_not_changed() -> None:
+def test_what_comes_from_inside_is_not_changed_and_a_mode_is_needed() -> None:
+    bare = CorridorVectorEnv(1)
+    bare.metadata = {}
+    refuses(ValueError, "autoreset_mode", Log, bare)
     inside = {"n": np.array([7, 7]), "final_info": {"n": np.array([9, 9])}, "final_obs": np.array(["last"] * 2, object)}
-    envs = Flags(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.SAME_STEP))
+    envs = CorridorVectorEnv(2, autoreset_mode=SAME_STEP)
     envs.step = lambda actions: (("a", "b"), np.zeros(2), FIRST, NO, inside)
     envs = VectorPromptWindow(Log(envs), instructions=False)
     envs.reset()
@@ -122,33 +65,19 @@ def test_what_comes_from_inside_is_not_changed() -> None:
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 
-@cases(
-    "wrap",
-    partial(CanonicalStates, key=observation_key),
-    VectorReplyParser,
-    VectorInvalidActionPenalty,
-    partial(VectorPromptWindow, instructions=False),
-    partial(VectorGraphShaping, gamma=0.9),
-    partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
-    GRPO,
-)
-def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask(wrap) -> None:
+def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
-    class Seen(gym.vector.VectorWrapper):
-        def reset(self, *, seed=None, options=None):
-            result = self.env.reset(seed=seed, options=options)
-            assert options is None or "reset_mask" not in options
-            return result
-
-    envs = wrap(Seen(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=AutoresetMode.DISABLED)))
+    envs = Log(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED))
     envs.reset(seed=0)
+    envs.log.clear()
     options = {"reset_mask": FIRST.copy()}
     envs.reset(options=options)
     assert options["reset_mask"].tolist() == [True, False]
+    assert envs.log == [0]
 
 
 def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table() -> None:
-    envs = GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=AutoresetMode.DISABLED))
+    envs = GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED))
     envs.reset(seed=0, options={"index": 2})
     envs.step(("right", "left"))
     envs.step(("right", "right"))  # 0 has reached the end, 1 is back at its start
@@ -175,8 +104,7 @@ def test_infos_and_observations_of_one_sub_environment() -> None:
     assert (first, second) == ({"won": True, "inner": {"depth": 1.5}}, {"won": False, "hint": 7, "inner": {}})
     assert {type(value) for value in second.values()} == {bool, int, dict}
     space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
-    shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
-    assert shown.observation(1) == (1, {"a": 1})
+    assert Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {}).observation(1) == (1, {"a": 1})
 
 
 COUNT = 128
@@ -229,7 +157,7 @@ def grown(envs: Any, forks: int) -> int:
 
 @pytest.mark.long
 def test_a_thousand_forks_of_128_sub_environments_leak_nothing() -> None:
-    credit, graphs = make_stack("AgentRL/Sokoban-v0", COUNT, AutoresetMode.DISABLED, 50, transcript=False)
+    credit, graphs = make_stack("AgentRL/Sokoban-v0", COUNT, DISABLED, 50, transcript=False)
     graphs.grows = False
     envs = credit.env  # a credit wrapper keeps what was played: that is its purpose
     assert grown(envs, 1000) < 50_000
@@ -298,7 +226,7 @@ def test_playing_on_from_a_fork_is_playing_on(case: int, mode: AutoresetMode, da
     assert [[step[i] for i in rest] for step in forked] == [[step[i] for i in rest] for step in on]
 
 
-def make(num_envs: int, mode: Any = AutoresetMode.DISABLED) -> VectorReplyParser:
+def make(num_envs: int, mode: Any = DISABLED) -> VectorReplyParser:
     return VectorReplyParser(corridor(num_envs, mode, max_episode_steps=9))
 
 

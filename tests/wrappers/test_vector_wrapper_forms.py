@@ -15,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 import wrappers
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import DISABLED
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles, frozen, seen
 
@@ -56,10 +57,11 @@ CASES = [
     *((*form, "numbers") for form in SCORING),
     (*READING[1], "pictures"),
 ]
+#: Gymnasium's own vector environment steps what has ended where nothing begins by itself.
+MODES = [(*case, mode) for case in CASES for mode in AutoresetMode if mode is not DISABLED or WORLDS[case[2]][1]]
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-@pytest.mark.parametrize(("name", "options", "world"), CASES)
+@pytest.mark.parametrize(("name", "options", "world", "mode"), MODES)
 def test_a_vector_wrapper_is_its_single_form_in_every_place(
     name: str, options: dict[str, Any], world: str, mode: AutoresetMode
 ) -> None:
@@ -81,7 +83,17 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
         assert found == singles.step(actions)
         assert observations in envs.observation_space
-        ended += int((outcomes[1] | outcomes[2]).sum())
+        over = outcomes[1] | outcomes[2]
+        assert envs.idle.tolist() == [bool(each) and mode is not AutoresetMode.SAME_STEP for each in over]
+        for name, ends in infos.get("final_info", {}).items():
+            assert name[0] != "_" or ends.tolist() == over.tolist()
+        ended += int(over.sum())
+        begins = over & (rng.random(n) < 0.5)
+        if mode is DISABLED and begins.any():
+            observations, infos = envs.reset(options={"reset_mask": begins})
+            for i in np.flatnonzero(begins).tolist():
+                singles.begin(i)
+            assert [seen(observations, infos, i) for i in range(n)] == singles.rows()
     assert ended > 20
 
 
@@ -91,28 +103,29 @@ NEEDED: dict[str, dict[str, Any]] = {"GraphShaping": {"gamma": 0.9}, "ProcessRew
 
 @cases(
     "name, options, error, words",
-    ("GraphShaping", {"gamma": 0.0}, ValueError, "discount"),
-    ("GraphShaping", {"gamma": 1.1}, ValueError, "discount"),
+    ("GraphShaping", {"gamma": 0.0}, ValueError, "gamma must be above 0 and at most 1, got 0.0"),
+    ("GraphShaping", {"gamma": 1.1}, ValueError, "gamma must be above 0 and at most 1"),
     ("GraphShaping", {"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
     ("GraphShaping", {"decay": True}, TypeError, "decay must be a number, got True"),
     ("GraphShaping", {"scale": None}, TypeError, "scale must be a number, got None"),
     ("GraphShaping", {"decay": math.nan}, ValueError, "decay"),
+    ("GraphShaping", {"decay": 1.1}, ValueError, "decay"),
     ("GraphShaping", {"scale": -1.0}, ValueError, "scale"),
-    ("GraphShaping", {"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+    ("GraphShaping", {"truncation": "drop"}, ValueError, "unknown truncation 'drop'; known: 'keep', 'zero'"),
     ("GraphShaping", {"graphs": {}}, TypeError, "TaskGraphs"),
     ("GraphShaping", {"key": "state_key"}, TypeError, "key must be a function"),
     ("ProcessReward", {"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
     ("ProcessReward", {"weight": "1"}, TypeError, "weight must be a number, got '1'"),
     ("ProcessReward", {"weight": True}, TypeError, "weight must be a number, got True"),
-    ("ProcessReward", {"weight": math.nan}, ValueError, "weight multiplies the scores: pass a finite number, got nan"),
+    ("ProcessReward", {"weight": math.nan}, ValueError, "weight must be finite, got nan"),
     ("ProcessReward", {"gamma": None}, TypeError, "gamma must be a number, got None"),
-    ("ProcessReward", {"gamma": 0.0}, ValueError, r"the learner's discount: pass a number in \(0, 1\], got 0.0"),
-    ("ProcessReward", {"gamma": 1.5}, ValueError, "discount"),
-    ("ProcessReward", {"kind": "level"}, ValueError, r"one of \('contribution', 'value', 'advantage'\), got 'level'"),
-    ("PromptWindow", {"history": -1}, ValueError, "history must be an integer of at least 0 or None"),
-    ("PromptWindow", {"history": 2.0}, ValueError, "history must be an integer"),
-    ("PromptWindow", {"max_chars": 0}, ValueError, "max_chars must be an integer of at least 1 or None"),
-    ("PromptWindow", {"max_chars": "80"}, ValueError, "max_chars must be an integer"),
+    ("ProcessReward", {"gamma": 0.0}, ValueError, "gamma must be above 0 and at most 1, got 0.0"),
+    ("ProcessReward", {"gamma": 1.5}, ValueError, "gamma must be above 0 and at most 1"),
+    ("ProcessReward", {"kind": "level"}, ValueError, "kind 'level'; known: 'contribution', 'value', 'advantage'"),
+    ("PromptWindow", {"history": -1}, ValueError, "history must be None or at least 0, got -1"),
+    ("PromptWindow", {"history": 2.0}, TypeError, "history must be None or an integer, got 2.0"),
+    ("PromptWindow", {"max_chars": 0}, ValueError, "max_chars must be None or at least 1, got 0"),
+    ("PromptWindow", {"max_chars": "80"}, TypeError, "max_chars must be None or an integer"),
     ("InvalidActionPenalty", {"penalty": -0.1}, ValueError, "at least 0"),
     ("InvalidActionPenalty", {"penalty": math.nan}, ValueError, "at least 0"),
     ("InvalidActionPenalty", {"penalty": math.inf}, ValueError, "at least 0"),

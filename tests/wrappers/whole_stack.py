@@ -8,23 +8,11 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 import agentgym  # noqa: F401  # registers the ids
-from wrappers import (
-    GRPO,
-    CanonicalStates,
-    ScoredStep,
-    TaskGraphs,
-    VectorAdvice,
-    VectorGraphShaping,
-    VectorInvalidActionPenalty,
-    VectorProcessReward,
-    VectorPromptWindow,
-    VectorReplyParser,
-    VectorTranscript,
-)
+import wrappers
 from wrappers.prompt import text_of
 
 
-class Keeping(TaskGraphs):
+class Keeping(wrappers.TaskGraphs):
     """Graphs that stop growing when they are results to: they are shared by all branches."""
 
     grows = True
@@ -48,7 +36,7 @@ class Parrot:
         return chosen
 
 
-def scores(steps: Sequence[ScoredStep]) -> list[float | None]:
+def scores(steps: Sequence[wrappers.ScoredStep]) -> list[float | None]:
     return [None if len(step.reply) % 3 == 0 else float(len(str(step.action))) for step in steps]
 
 
@@ -65,11 +53,13 @@ def make_stack(
     )
     graphs = Keeping()
     if transcript:
-        envs = VectorAdvice(envs, Parrot)
-    envs = VectorInvalidActionPenalty(VectorReplyParser(envs))
-    envs = VectorGraphShaping(CanonicalStates(envs, key=state_of), gamma=0.9, graphs=graphs)
-    envs = VectorTranscript(envs) if transcript else VectorPromptWindow(envs, history=3, keep_first=True)
-    return GRPO(VectorProcessReward(envs, scores, kind="value", gamma=0.9)), graphs
+        envs = wrappers.VectorAdvice(envs, Parrot)
+    envs = wrappers.VectorInvalidActionPenalty(wrappers.VectorReplyParser(envs))
+    envs = wrappers.VectorGraphShaping(wrappers.CanonicalStates(envs, key=state_of), gamma=0.9, graphs=graphs)
+    envs = (
+        wrappers.VectorTranscript(envs) if transcript else wrappers.VectorPromptWindow(envs, history=3, keep_first=True)
+    )
+    return wrappers.GRPO(wrappers.VectorProcessReward(envs, scores, kind="value", gamma=0.9)), graphs
 
 
 class Player:
@@ -107,29 +97,51 @@ class Player:
         return shown
 
 
+#: What a wrapper says of one that has not played.
+IDLE = {"shaping": 0.0, "unshaped_reward": 0.0, "process_reward": float("nan"), "env_reward": 0.0}
+
+
 class Singles:
-    """What a vector environment does, done with single ones, one after another: all play, then who ended begins."""
+    """What a vector environment does, done with single ones, one after another: all play, then who ended begins.
+
+    Where nothing begins by itself, who ended stays as it is until `begin`.
+    """
 
     def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode, seed: int) -> None:
-        self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
-        for i, env in enumerate(envs):
-            env.reset(seed=seed + i)
+        self.envs, self.mode, self.flags = envs, mode, [(False, False)] * len(envs)
+        self.shown = [env.reset(seed=seed + i) for i, env in enumerate(envs)]
+
+    def begin(self, i: int) -> None:
+        self.shown[i], self.flags[i] = self.envs[i].reset(), (False, False)
+
+    def rows(self) -> list[list[Any]]:
+        """Return for each what `seen` says of a sub-environment, where none has just ended."""
+        return [[frozen(observation), frozen(info), False, {}, None] for observation, info in self.shown]
 
     def step(self, actions: Sequence[Any]) -> list[list[Any]]:
         """Return for each what `seen` says of a sub-environment, and its reward and flags."""
-        triples = list(zip(self.envs, actions, self.over, strict=True))
-        played = [None if over else env.step(action) for env, action, over in triples]
-        rows = []
+        idle = [any(flags) for flags in self.flags]
+        played = [
+            None if over else env.step(action) for env, action, over in zip(self.envs, actions, idle, strict=True)
+        ]
+        ends, outcomes = {}, []
         for i, answer in enumerate(played):
-            observation, *outcome, info = answer or (None, 0.0, False, False, {})
-            ended, last = outcome[1] or outcome[2], None
-            if ended and self.mode is AutoresetMode.SAME_STEP:
-                last = [frozen(info), frozen(observation)]
-            self.over[i] = ended and last is None
-            if last or answer is None:
-                observation, info = self.envs[i].reset()
-            rows.append([frozen(observation), frozen(info), bool(last), *(last or [{}, None]), *map(frozen, outcome)])
-        return rows
+            if answer:
+                observation, reward, *flags, info = answer
+                self.shown[i], self.flags[i] = (observation, info), tuple(flags)
+                outcomes.append([reward, *flags])
+                if any(flags) and self.mode is AutoresetMode.SAME_STEP:
+                    ends[i] = [True, frozen(info), frozen(observation)]
+            elif self.mode is AutoresetMode.DISABLED:
+                observation, info = self.shown[i]
+                self.shown[i] = observation, {name: IDLE.get(name, value) for name, value in info.items()}
+                outcomes.append([0.0, *self.flags[i]])
+            else:
+                outcomes.append([0.0, False, False])
+            if i in ends or (not answer and self.mode is AutoresetMode.NEXT_STEP):
+                self.begin(i)
+        rows = enumerate(zip(self.rows(), outcomes, strict=True))
+        return [[*row[:2], *ends.get(i, row[2:]), *map(frozen, outcome)] for i, (row, outcome) in rows]
 
 
 def seen(observations: Any, infos: Mapping[str, Any], i: int) -> list[Any]:

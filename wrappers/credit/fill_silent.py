@@ -12,12 +12,13 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
 from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
-from wrappers.credit.options import LARGEST, credit, option
+from wrappers.credit.options import credit, option
 from wrappers.credit.process_reward import process_reward
 from wrappers.credit.scores import step_scores
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_rows, refuse_forks
-from wrappers.credit.options import LARGEST, StatisticsOptions
+from wrappers.credit.options import StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.

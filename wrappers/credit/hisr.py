@@ -16,10 +16,11 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.method import NEEDS_MODEL, Method
-from wrappers.credit.options import LARGEST, credit, option
+from wrappers.credit.options import credit, option
 from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores

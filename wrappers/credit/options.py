@@ -10,7 +10,6 @@ Presets (`presets`), checks (`choose`), docstrings (`credit`) and the table of t
 
 from __future__ import annotations
 
-import numbers
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +21,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.checks import suggest
+from agentgym.checks import ANY, LARGEST, SHARE, Range, beyond, check_value, suggest
 from agentgym.trajectory import Floats
 
-#: Numbers beyond this are refused: their squares would overflow.
-LARGEST = 1e100
 #: Attribute that holds a method's declarations.
 _DECLARED = "declared_options"
 
@@ -41,9 +38,7 @@ class Option:
     default: Any
     meaning: str
     authors: Any
-    low: float | None
-    high: float | None
-    above: float | None
+    limits: Range
 
 
 class _Declared(NamedTuple):
@@ -65,7 +60,7 @@ def option(
         meaning: one or more clauses, without a full stop.
         authors: value in the preset "authors", if different.
     """
-    return Option(default, meaning, default if authors is _SAME else authors, low, high, above)
+    return Option(default, meaning, default if authors is _SAME else authors, Range(low, above, high))
 
 
 class PenaltyOptions(TypedDict, total=False):
@@ -151,7 +146,8 @@ def choose(
     for name, value in options.items():
         if name not in fields:
             raise TypeError(f"unknown option {name!r}; {suggest(name, fields)}")
-        _check(name, value, *fields[name])
+        kind, declared = fields[name]
+        check_value(name, value, kind, declared.limits if declared else ANY)
     # Convert numbers of any library to Python's: numpy has no functions for large integers and fractions.
     given = {
         name: fields[name].kind(value) if fields[name].kind in (int, float) else value
@@ -369,7 +365,7 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
     array = numbers_of(values, (length,), expected)
     if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
         number = int(np.argmin(np.abs(array) <= LARGEST))
-        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
+        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{beyond(array[number])}")
     return array
 
 
@@ -387,50 +383,7 @@ def numbers_of(values: ArrayLike, shape: tuple[int, ...], expected: str) -> Floa
 def check_shares(**shares: float) -> None:
     """Raise ValueError unless all named numbers are in 0..1."""
     for name, value in shares.items():
-        _check_range(name, value, 0, 1, None)
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a number is finite and not beyond `LARGEST`."""
-    try:
-        return abs(float(value)) <= LARGEST
-    except OverflowError:  # an integer beyond all floats
-        return False
-
-
-def _beyond(value: Any) -> str:
-    return f", beyond {LARGEST:g}" if abs(value) > LARGEST and value not in (np.inf, -np.inf) else ""
-
-
-def _check(name: str, value: Any, kind: Any, option: Option | None) -> None:
-    if get_origin(kind) is Literal:
-        if not isinstance(value, (str, numbers.Number)) or value not in get_args(kind):
-            raise ValueError(f"unknown {name} {value!r}; {suggest(value, map(str, get_args(kind)))}")
-    elif kind is bool:
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be True or False, got {value!r}")
-    elif kind in (int, float):
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral if kind is int else numbers.Real):
-            raise TypeError(f"{name} must be {'an integer' if kind is int else 'a number'}, got {value!r}")
-        if not is_number(value):
-            limits = "" if option is None else _limits(option)
-            raise ValueError(f"{name} must be finite{limits and ' and '}{limits}, got {value!r:.200}{_beyond(value)}")
-        if option is not None:
-            _check_range(name, value, option.low, option.high, option.above)
-    elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
-        raise TypeError(f"{name} must be a tuple of words, got {value!r}")
-
-
-def _check_range(name: str, value: Any, low: float | None, high: float | None, above: float | None) -> None:
-    allowed = (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
-    if not allowed:
-        raise ValueError(f"{name} must be {_range(low, high, above)}, got {value!r}")
-
-
-def _range(low: float | None, high: float | None, above: float | None) -> str:
-    if above is not None:
-        return f"above {above}" + ("" if high is None else f" and at most {high}")
-    return f"at least {low}" if high is None else f"between {low} and {high}"
+        check_value(name, value, float, SHARE)
 
 
 def _meaning(declared: _Declared) -> str:
@@ -445,13 +398,7 @@ def _values(declared: _Declared) -> str:
     words = {bool: "True or False", int: "integer", float: "number", tuple[str, ...]: "tuple of words"}
     if kind not in words:
         return "as documented"
-    limits = "" if option is None else _limits(option)
-    return words[kind] + (limits and " ") + limits
-
-
-def _limits(option: Option) -> str:
-    limited = (option.low, option.high, option.above) != (None, None, None)
-    return _range(option.low, option.high, option.above) if limited else ""
+    return f"{words[kind]} {option.limits if option else ''}".rstrip()
 
 
 def _rows(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> list[tuple[str, _Declared, list[str]]]:

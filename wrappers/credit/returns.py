@@ -6,18 +6,12 @@ Functions that sum rewards raise ValueError on a reward beyond `LARGEST`.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.forks import Forest, along, at_end, first_rows, over_forks
 from wrappers.credit.group import episode_advantages, others_factor, standardise, statistics_of
-from wrappers.credit.options import (
-    LARGEST,
-    EpisodeOptions,
-    OutcomeOptions,
-    PenaltyOptions,
-    StatisticsOptions,
-    WorthOptions,
-)
+from wrappers.credit.options import EpisodeOptions, OutcomeOptions, PenaltyOptions, StatisticsOptions, WorthOptions
 from wrappers.credit.scores import step_scores
 
 

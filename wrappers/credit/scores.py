@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import ranges
-from wrappers.credit.options import LARGEST, numbers_of
+from wrappers.credit.options import numbers_of
 from wrappers.credit.token_gae import checked_flags
 
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
+from agentgym.checks import is_number
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far, latest
 from wrappers.credit.group import counting_sort, largest_of, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number, option
+from wrappers.credit.options import StatisticsOptions, finite_numbers, option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.checks import whole
 from agentgym.trajectory import StepTable
 
 
@@ -61,9 +62,7 @@ class TaskGraphs:
     """
 
     def __init__(self, *, max_tasks: int | None = None) -> None:
-        if max_tasks is not None and (isinstance(max_tasks, bool) or not isinstance(max_tasks, int) or max_tasks < 1):
-            raise ValueError(f"max_tasks must be an integer of at least 1, or None for no limit, got {max_tasks!r}")
-        self.max_tasks = max_tasks
+        self.max_tasks = None if max_tasks is None else whole("max_tasks", max_tasks, 1)
         self._graphs: OrderedDict[Hashable, _Graph] = OrderedDict()
 
     def __len__(self) -> int:

@@ -7,9 +7,10 @@ concatenated. The mask is True at tokens of the policy; others (observations, pa
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Bools, Floats
 from wrappers.credit.group import whitened
-from wrappers.credit.options import LARGEST, check_shares, finite_numbers
+from wrappers.credit.options import check_shares, finite_numbers
 
 
 def token_gae(

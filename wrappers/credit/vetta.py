@@ -9,10 +9,11 @@ The mean over a turn's tokens is the turn's advantage. Source: the VETTA paper (
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats
 from wrappers.credit.group import group_means
 from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import LARGEST, check_shares
+from wrappers.credit.options import check_shares
 from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_turns
 
 

@@ -17,7 +17,7 @@ from baselines.recipes import recipe
 
 @dataclass
 class Run:
-    """What is trained on what: a registered id, a model folder, a recipe's name, and how many tasks of which split.
+    """A run: a registered id, a model folder, a recipe's name, and the number of tasks of each split.
 
     Every machine of the cluster has to read `model` and `output`, where tasks and checkpoints are. `env_options` are
     arguments of the environment, `policy` settings of `policies.huggingface`, both JSON.

@@ -43,35 +43,6 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
     assert (tuple(reader), reader.fraction) == (TWO[1:], 1.0)
 
 
-@cases(
-    "row, words",
-    (b"{", "line 3: not JSON"),
-    (b"\xff\xfe", "line 3: not UTF-8"),
-    (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
-    (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
-    (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
-    (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
-    (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
-    (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
-)
-def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(b'{"id": "a", "contents": "A"}\n\n' + row + b"\n")
-    refuses(DataError, words, read_passages, path)
-
-
-def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
-    refuses(DataError, "No such file", read_passages, tmp_path / "none.jsonl")
-    refuses(DataError, "Is a directory", read_passages, tmp_path)
-    (tmp_path / "short.xz").write_bytes(lzma.compress(ROWS * 99)[:-20])
-    refuses(DataError, "cannot be read", list, PassageReader(tmp_path / "short.xz"))
-    (tmp_path / "large.gz").write_bytes(gzip.compress(ROWS + b" " * 80_000_000))
-    refuses(DataError, "unpacks to more than", read_passages, tmp_path / "large.gz")
-    for content in (b"", b"\n"):
-        (tmp_path / "empty.jsonl").write_bytes(content)
-        refuses(DataError, "holds no passages", read_passages, tmp_path / "empty.jsonl")
-
-
 def test_passages_have_one_id_each_and_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
@@ -151,39 +122,50 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
 
 
 @cases(
-    "changed, message",
-    ({"question": " "}, "no question; expected a text in 'question'"),
-    ({"golden_answers": None}, "field 'golden_answers' must be a list of texts, got None"),
-    *(({"golden_answers": golds}, "field 'golden_answers' must be a list of texts") for golds in ([["x"]], [True])),
-    ({"supporting_ids": {"a": 1}}, "field 'supporting_ids'"),
-    *(({"id": name}, "field 'id' must be a text") for name in ([1], 1.5, True)),
-    ({"data_source": {"a": 1}}, "field 'data_source' must be"),
-    ({"split": ["dev"]}, "field 'split' must be"),
-    ({"question": "x" * 100_001}, "field 'question' has 100,001 characters"),
-    ({"golden_answers": ["x" * 100_001]}, "field 'golden_answers' has 100,001"),
+    "read, row, words",
+    (read_passages, b"{", "not JSON"),
+    (read_questions, b'{"id": 1', "not JSON"),
+    (read_passages, b"\xff\xfe", "not UTF-8"),
+    (read_questions, b'{"question": "\xff"}', "not UTF-8"),
+    (read_passages, {"id": "i" * 1001}, "field 'id' has 1,001 characters, at most 1,000"),
+    (read_passages, {"id": "b", "contents": "x" * 1_000_001}, "field 'contents' has 1,000,001 characters"),
+    (read_passages, b'["a", "b"]', "expected an object with 'id' and 'contents', got list"),
+    (read_questions, b"[1]", "expected an object, got list"),
+    (read_passages, b'{"contents": "x"}', "no field 'id'; the row has \\['contents'\\]"),
+    (read_passages, {"id": True}, "field 'id' must be a string or an integer, got True"),
+    (read_passages, {"id": "b", "contents": " \n"}, "field 'contents' is blank"),
+    (read_questions, {"question": " "}, "no question; expected a text in 'question'"),
+    (read_questions, {"golden_answers": None}, "field 'golden_answers' must be a list of texts, got None"),
+    (read_questions, {"golden_answers": [["x"]]}, "field 'golden_answers' must be a list of texts"),
+    (read_questions, {"golden_answers": [True]}, "field 'golden_answers' must be a list of texts"),
+    (read_questions, {"supporting_ids": {"a": 1}}, "field 'supporting_ids'"),
+    *((read_questions, {"id": name}, "field 'id' must be a text") for name in ([1], 1.5, True)),
+    (read_questions, {"data_source": {"a": 1}}, "field 'data_source' must be"),
+    (read_questions, {"split": ["dev"]}, "field 'split' must be"),
+    (read_questions, {"question": "x" * 100_001}, "field 'question' has 100,001 characters"),
+    (read_questions, {"golden_answers": ["x" * 100_001]}, "field 'golden_answers' has 100,001"),
     ids=lambda row: str(row)[:40],
 )
-def test_a_bad_row_is_named_by_file_line_and_field(tmp_path, changed, message):
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps(FLASHRAG) + "\n\n" + json.dumps({**FLASHRAG, **changed}) + "\n")
-    refuses(DataError, f"{re.escape(str(path))}, line 3: {message}", read_questions, path)
+def test_a_bad_row_is_named_by_file_line_and_field(tmp_path, read, row, words):
+    path, good = tmp_path / "q.jsonl", {**FLASHRAG, "contents": "A"}
+    bad = row if isinstance(row, bytes) else json.dumps({**good, **row}).encode()
+    path.write_bytes(json.dumps(good).encode() + b"\n\n" + bad + b"\n")
+    refuses(DataError, f"{re.escape(str(path))}, line 3: {words}", read, path)
 
 
-def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
-    refuses(DataError, "cannot be read", read_questions, tmp_path / "missing.jsonl")
-    refuses(DataError, "cannot be read", read_questions, tmp_path)
-    path = tmp_path / "q.jsonl"
-    for content, words in (
-        (b'{"id": 1\n', "line 1: not JSON"),
-        (b"[1]", "line 1: expected an object, got list"),
-        (json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n', "line 2: not UTF-8"),
-        (f"\n{json.dumps(VERL)}\n\n{json.dumps(VERL)}".encode(), "lines 2 and 4: the id 'train/nq/3' occurs more than"),
+@pytest.mark.parametrize("read", [read_passages, read_questions])
+def test_files_that_cannot_be_read_and_equal_ids_are_named(tmp_path, read) -> None:
+    refuses(DataError, "cannot be read.*No such file", read, tmp_path / "none.jsonl")
+    refuses(DataError, "cannot be read.*Is a directory", read, tmp_path)
+    row = json.dumps({**VERL, "id": "a", "contents": "A"}).encode() + b"\n"
+    for name, content, words in (
+        ("short.xz", lzma.compress(row * 99)[:-20], "cannot be read"),
+        ("large.gz", gzip.compress(row + b" " * 80_000_000), r"large\.gz cannot be read.*unpacks to more than"),
+        ("empty.jsonl", b"\n", "holds no passages|no row that is a question"),
+        ("same.jsonl", b"\n" + row + b"\n" + row, r"same\.jsonl[,:] lines 2 and 4(: the id '| have the same id 'a')"),
     ):
-        path.write_bytes(content)
-        refuses(DataError, rf"q\.jsonl, {words}", read_questions, path)
-    path = tmp_path / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
-    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
+        (tmp_path / name).write_bytes(content)
+        refuses(DataError, words, read, tmp_path / name)
 
 
 def test_texts_of_questions_are_cleaned(tmp_path):

@@ -12,17 +12,11 @@ def raw_record(product: Product) -> dict[str, Any]:
     """Return a product's record of the items file, with everything that the shop shows."""
     options = {name: [{"value": value} for value in values] for name, values in product.options}
     return {
-        "asin": product.asin,
-        "name": product.title,
-        "full_description": product.description,
-        "small_description": list(product.bullets),
-        "pricing": product.price_text,
-        "images": [""],
-        "product_category": product.product_category,
-        "category": product.category,
-        "query": product.query,
+        "asin": product.asin, "name": product.title, "full_description": product.description,
+        "small_description": list(product.bullets), "pricing": product.price_text, "images": [""],
+        "product_category": product.product_category, "category": product.category, "query": product.query,
         "customization_options": options or "",
-    }
+    }  # fmt: skip
 
 
 def raw_request(product: Product) -> dict[str, Any]:

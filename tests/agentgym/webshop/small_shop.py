@@ -19,20 +19,11 @@ from agentgym.webshop.tasks import Tasks
 def product(asin: str, title: str, options: Options = (), **fields: object) -> Product:
     """A product with a request."""
     given = Product(
-        asin=asin,
-        title=title,
-        description="It is good.",
-        bullets=("wool inside",),
-        prices=(12.0,),
-        price_text="$12.0",
-        options=options,
-        attributes=("warm",),
-        category="fashion",
-        query="socks",
-        product_category="Clothing › Socks › Warm Socks",
-        instruction="find me warm socks",
+        asin=asin, title=title, description="It is good.", bullets=("wool inside",), prices=(12.0,), price_text="$12.0",
+        options=options, attributes=("warm",), category="fashion", query="socks",
+        product_category="Clothing › Socks › Warm Socks", instruction="find me warm socks",
         instruction_attributes=("warm",),
-    )
+    )  # fmt: skip
     return replace(given, **fields)  # type: ignore[arg-type]
 
 

@@ -29,8 +29,10 @@ ID = "AgentRL/WebShop-v0"
 
 
 def env_of(tasks: Tasks, **arguments: Any) -> WebShopEnv:
+    """An environment of these tasks, in a visit for the first."""
     env = WebShopEnv(**arguments)
     env.tasks = tasks
+    env.reset(options={"split": "all", "index": 0})
     return env
 
 
@@ -71,7 +73,6 @@ def test_a_purchase_in_numbers() -> None:
 @pytest.mark.parametrize(("options", "expected"), [((), 0.0), (("red", "s", "m"), 10.0)])
 def test_the_papers_reward(options: tuple[str, ...], expected: float) -> None:
     env = env_of(tasks_of(product("B1", "Wool Socks", (("color", ("red",)),))), reward=10)
-    env.reset(options={"split": "all", "index": 0})
     play(env, "search[socks]", "click[b1]", *[f"click[{value}]" for value in options[:1]])
     _, reward, _, info = play(env, "click[buy now]")
     assert (reward, info["won"]) == (expected, expected == 10.0)
@@ -102,7 +103,6 @@ def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
 def test_repairs_show_options_and_click_brackets() -> None:
     sold = product("B1", "Wool Socks", (("size", ("s [us]",)),))
     env = env_of(tasks_of(sold), repairs=("options", "brackets"))
-    env.reset(options={"split": "all", "index": 0})
     text, *_, info = play(env, "search[socks]", "click[b1]")
     assert text.endswith("Buy Now [SEP] You have chosen nothing.")
     assert "click[s [us]]" in info["admissible_actions"]
@@ -111,7 +111,6 @@ def test_repairs_show_options_and_click_brackets() -> None:
     text, *_ = play(env, "search[socks]")
     assert "You have chosen" not in text
     plain = env_of(tasks_of(sold))
-    plain.reset(options={"split": "all", "index": 0})
     *_, info = play(plain, "search[socks]", "click[b1]")
     assert "click[s [us]]" not in info["admissible_actions"]
     assert not plain.step("click[s [us]]")[4]["is_action_valid"]
@@ -123,11 +122,9 @@ def test_state_keys_hold_what_the_observation_can_show() -> None:
     for mode in ("text", "text_rich", "url"):
         for commands in (("click[s]", "click[red]"), ("click[red]", "click[s]"), ("click[s]",), ("click[< prev]",)):
             env = env_of(tasks_of(SOCKS, LAYERED), observation_mode=mode)
-            env.reset(seed=0)
             *_, info = play(env, "search[wool]", "click[b1]", *commands)
             keys.setdefault(mode, []).append(info["state_key"])
-        env.reset(seed=0)
-        *_, info = play(env, "search[wool]")
+        *_, info = play(env_of(tasks_of(SOCKS, LAYERED), observation_mode=mode), "search[wool]")
         keys[mode].append(info["state_key"])
     same = {mode: (found[0] == found[1], found[3] == found[4]) for mode, found in keys.items()}
     assert same == {"text": (True, True), "text_rich": (True, False), "url": (False, True)}
@@ -166,7 +163,6 @@ def test_words_inside_a_product_change_nothing_but_the_text(mode: str, injected:
     rows = []
     for sold in (quiet, loud):
         env = env_of(tasks_of(sold), observation_mode=mode)
-        env.reset(seed=0)
         rows.append([env.step(command) for command in commands])
     for number, (one, other) in enumerate(zip(*rows, strict=True)):
         assert one[1:] == other[1:]
@@ -230,17 +226,14 @@ def shouted(title: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("library", [pickle, cloudpickle])
 def test_environments_pickle_without_their_shop(library: Any) -> None:
-    """What comes back continues the visit, with the same shop in the same process."""
-    env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted, expert=True)
+    """That what comes back goes on is tested of all environments; here it has the same shop in the same process."""
+    env = WebShopEnv(num_products=50, noise=(0.5, 0.5), observation_mode="text_rich", noun_tagger=shouted)
     env.reset(seed=3)
-    env.step("search[<r>]")
     content = library.dumps(env)
     assert len(content) < 20_000
     again = library.loads(content)
     assert again.tasks is env.tasks
-    assert (again.observe(), again.describe(True)) == (env.observe(), env.describe(True))
-    for command in ("click[next >]", "search[<r>]", "click[back to search]"):
-        assert again.step(command) == env.step(command)
+    assert again.step("search[<r>]") == env.step("search[<r>]")
 
 
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:

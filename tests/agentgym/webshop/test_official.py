@@ -29,42 +29,31 @@ from tests.cases import cases
 from tests.refusals import refuses
 
 RECORD: dict[str, Any] = {
-    "asin": "B01",
-    "name": "Wool Socks",
-    "full_description": "",
-    "small_description": ["a ", ""],
-    "pricing": "$5 - $1,007.50",
-    "product_category": "Clothing › Socks",
-    "category": "fashion",
-    "query": " Socks ",
+    "asin": "B01", "name": "Wool Socks", "full_description": "", "small_description": ["a ", ""],
+    "pricing": "$5 - $1,007.50", "product_category": "Clothing › Socks", "category": "fashion", "query": " Socks ",
     "customization_options": {"Size": [{"value": " S/M "}, {"value": "L"}], "Fit": None, "size": [{"value": "XL"}]},
-}
+}  # fmt: skip
 ASKED = {"attributes": ["warm"], "instruction": "find socks", "instruction_attributes": ["warm"]}
 
 
+def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
 def read(tmp_path: Path, records: list[Any], requests: dict[str, Any], limit: int | None = None) -> list[Product]:
-    path = tmp_path / "items_shuffle_1000.json"
-    path.write_text(json.dumps(records))
+    path = written(tmp_path, "items_shuffle_1000.json", json.dumps(records))
     return list(read_products(path, requests.get, limit))
 
 
 def test_a_record_becomes_a_product_and_what_may_be_missing(tmp_path: Path) -> None:
     (product,) = read(tmp_path, [RECORD], {"B01": ASKED})
     assert product == Product(
-        asin="B01",
-        title="Wool Socks",
-        description="",
-        bullets=("a ", ""),
-        prices=(5.0, 1007.5),
-        price_text="$5.0 to $1007.5",
-        options=(("size", ("xl",)),),
-        attributes=("warm",),
-        category="fashion",
-        query="socks",
-        product_category="Clothing › Socks",
-        instruction="find socks",
-        instruction_attributes=("warm",),
-    )
+        asin="B01", title="Wool Socks", description="", bullets=("a ", ""), prices=(5.0, 1007.5),
+        price_text="$5.0 to $1007.5", options=(("size", ("xl",)),), attributes=("warm",), category="fashion",
+        query="socks", product_category="Clothing › Socks", instruction="find socks", instruction_attributes=("warm",),
+    )  # fmt: skip
     bare = {**RECORD, "customization_options": "", "small_description": "one", "pricing": ""}
     (product,) = read(tmp_path, [bare], {})
     assert (product.options, product.bullets) == ((), ("one",))
@@ -117,18 +106,19 @@ def test_requests_and_files_of_another_shape_are_named(tmp_path: Path) -> None:
         words = rf"product 0 \(B01\), its entry in the requests file: field '{field}'"
         refuses(DataError, words, read, tmp_path, [RECORD], {"B01": request})
     refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
-    path = tmp_path / "items_shuffle.json"
-    path.write_text('{"a": 1}')
+    path = written(tmp_path, "items_shuffle.json", '{"a": 1}')
     refuses(DataError, "expected a list of products", list, read_products(path, {}.get))
-    path = tmp_path / "items_human_ins.json"
-    refuses(ValueError, "goals='human' needs it", read_human, path)
-    path.write_text('{"B01": [{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]}')
-    refuses(DataError, "product B01, request 0: field 'instruction_options'", read_human, path)
-    path.write_text('{"B01": {}}')
-    refuses(DataError, "product B01: expected a list", read_human, path)
-    path = tmp_path / "items_ins_v2.json"
-    path.write_text('{"B2": {"attributes": ["é"]}, "B1": {"a": [1]}, "": {}}', "utf-8")
-    request_of = requests_of(path)
+    refuses(ValueError, "goals='human' needs it", read_human, tmp_path / "items_human_ins.json")
+    for text, words in (
+        (
+            '[{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]',
+            ", request 0: field 'instr",
+        ),
+        ("{}", ": expected a list"),
+    ):
+        path = written(tmp_path, "items_human_ins.json", f'{{"B01": {text}}}')
+        refuses(DataError, f"product B01{words}", read_human, path)
+    request_of = requests_of(written(tmp_path, "i.json", '{"B2": {"attributes": ["é"]}, "B1": {"a": [1]}, "": {}}'))
     found = [request_of(asin) for asin in ("B1", "B2", "", "B", "B3", "é", "\ud800")]
     assert found == [{"a": [1]}, {"attributes": ["é"]}, {}, None, None, None, None]
 
@@ -155,12 +145,9 @@ def test_the_official_small_set() -> None:
     assert sum(product.instruction is not None for product in products) == 415
 
 
+NUMBERS = st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**17), 10**17)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
+    st.none() | st.booleans() | NUMBERS | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
@@ -200,17 +187,13 @@ def test_damaged_files_are_explained(
     content: str, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(json_stream, "_CHUNK", chunk)
-    path = tmp_path / "data.json"
-    path.write_text(content)
-    refuses(ValueError, message, list, entries(path))
+    refuses(ValueError, message, list, entries(written(tmp_path, "data.json", content)))
 
 
 def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "_CHUNK", 10)
     monkeypatch.setattr(json_stream, "_LONGEST_ENTRY", 100)
-    path = tmp_path / "data.json"
-    path.write_text('["' + "a" * 10_000)
-    read = []
+    path, read = written(tmp_path, "data.json", '["' + "a" * 10_000), []
     real = json_stream._Text._more
     monkeypatch.setattr(json_stream._Text, "_more", lambda text: read.append(len(text._buffer)) or real(text))
     refuses(ValueError, "character 1", list, entries(path))
@@ -221,17 +204,8 @@ FIRST, SECOND = generate(2)
 
 #: What may stand where a value should, and what the message says about it.
 VALUES = {
-    "9" * 5_000: "5000 digits",
-    "NaN": "NaN",
-    "[" * 5_000 + "]" * 5_000: "nested too deeply",
-    "": "Expecting value",
-}
-
-
-def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
-    path = tmp_path / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
+    "9" * 5_000: "5000 digits", "NaN": "NaN", "[" * 5_000 + "]" * 5_000: "nested too deeply", "": "Expecting value",
+}  # fmt: skip
 
 
 def items(path: Path) -> list[Any]:
@@ -276,8 +250,7 @@ def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
     read, name, text = FILES[kind]
     raw = text.replace("VALUE", '"x"').encode()
     for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
-        path = written(tmp_path, name, damaged)
-        assert name in refuses(ValueError, words, read, path)
+        assert name in refuses(ValueError, words, read, written(tmp_path, name, damaged))
 
 
 def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:

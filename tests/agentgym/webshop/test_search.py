@@ -94,22 +94,6 @@ def test_spaces_may_be_cut_first_and_plain_text_takes_the_same_way_as_any_text(t
         assert 0 < len(token) <= LONGEST
 
 
-@cases(
-    "word, expected",
-    ("caresses", "caress"), ("ponies", "poni"), ("ties", "ti"), ("cats", "cat"), ("feed", "feed"),
-    ("agreed", "agre"), ("plastered", "plaster"), ("bled", "bled"), ("motoring", "motor"), ("sing", "sing"),
-    ("conflated", "conflat"), ("troubled", "troubl"), ("sized", "size"), ("hopping", "hop"), ("falling", "fall"),
-    ("hissing", "hiss"), ("filing", "file"), ("happy", "happi"), ("relational", "relat"), ("rational", "ration"),
-    ("digitizer", "digit"), ("conformably", "conform"), ("vietnamization", "vietnam"), ("operator", "oper"),
-    ("sensibility", "sensibl"), ("apology", "apolog"), ("triplicate", "triplic"), ("hopeful", "hope"),
-    ("goodness", "good"), ("revival", "reviv"), ("adjustable", "adjust"), ("replacement", "replac"),
-    ("adoption", "adopt"), ("effective", "effect"), ("probate", "probat"), ("rate", "rate"), ("cease", "ceas"),
-    ("controll", "control"), ("roll", "roll"), ("is", "is"), ("sky", "sky"), ("10.5", "10.5"), ("été's", "été'"),
-)  # fmt: skip
-def test_stems(word, expected):
-    assert stem(word) == expected
-
-
 def words() -> set[str]:
     """Lower-case words of the generated shop and, where they are, of official products and an encyclopaedia."""
     texts = [search_text(product) for product in generate(2_000)]

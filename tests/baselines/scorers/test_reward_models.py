@@ -287,8 +287,8 @@ def test_wrong_models_and_conversations_are_explained() -> None:
         marker_scorer(classifier, tokenizer)
     with pytest.raises(TypeError, match=r"expected a sequence classifier.*got Qwen2ForCausalLM with logits"):
         ClassifierScorer(writer, tokenizer, label=0)(STEPS[:1])
-    refuses(ValueError, "output must be one of", ClassifierScorer, classifier, tokenizer, output="score")
-    refuses(ValueError, "after must be one of", ClassifierScorer, classifier, tokenizer, after="end")
+    refuses(ValueError, "unknown output 'score'", ClassifierScorer, classifier, tokenizer, output="score")
+    refuses(ValueError, "unknown after 'end'", ClassifierScorer, classifier, tokenizer, after="end")
     with pytest.raises(ValueError, match="must end with the assistant's reply"):
         marker_scorer(writer, tokenizer, conversation=lambda step: CHAT)(STEPS)
     bare = tiny_tokenizer(WORDS)

@@ -286,12 +286,12 @@ def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
 
 @cases(
     "make, options, words",
-    (MCTS, {"exploration": -1}, "exploration >= 0"),
-    (MCTS, {"width": 0}, "width > 0"),
-    (MCTS, {"decide": "luck"}, "unknown decide"),
+    (MCTS, {"exploration": -1}, "exploration must be at least 0, got -1"),
+    (MCTS, {"width": 0}, "width must be above 0, got 0"),
+    (MCTS, {"decide": "luck"}, "unknown MCTS.decide 'luck'"),
     (BestOfN, {"n": 0}, "at least 1, got 0"),
     (Beam, {"width": 0}, "width=0"),
-    (Value, {"outcome": "luck"}, "unknown outcome"),
+    (Value, {"outcome": "luck"}, "unknown Value.outcome 'luck'"),
     (Value, {"gamma": 1.1}, "gamma"),
     (Value, {"rollout": -1}, "rollout"),
     *((Budget, limits, "budget of steps or tokens") for limits in ({}, {"steps": -1}, {"tokens": -5})),

@@ -8,6 +8,7 @@ import numpy as np
 
 import wrappers.credit
 from agentgym.trajectory import Floats, StepTable
+from tests.playing import filled
 from wrappers.credit.options import declaration, declared
 from wrappers.credit.segments import by_turn
 
@@ -30,9 +31,7 @@ ARGUMENTS = {
 }  # fmt: skip
 NOT_NEGATIVE = {"beliefs", "entropies", "importance"}
 EMPTY = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
-ONE = StepTable.from_arrays(
-    group=[0], trajectory=[0], t=[0], state=["s"], action=["a"], next_state=["goal"], reward=[3.0], won=[True]
-)
+ONE = filled(trajectory=[0], state=["s"], next_state=["goal"], reward=[3.0], won=[True])
 
 
 def beside(name: str, table: StepTable, rows: Any = None, n: int | None = None) -> dict[str, Any]:

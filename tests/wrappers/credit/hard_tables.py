@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from tests.playing import filled
 from tests.wrappers.credit.every_method import BRANCHING as FORKING
 from tests.wrappers.credit.every_method import METHODS, WITH_PRESETS, with_inputs
 from wrappers import credit
@@ -94,12 +95,9 @@ def ladder(n: int) -> StepTable:
 
 
 def forked(trajectory: Any, t: Any, parent: dict[int, tuple[int, int]]) -> StepTable:
-    n, won = len(t), trajectory % 2 == 0
+    won = trajectory % 2 == 0
     last = np.append(trajectory[1:] != trajectory[:-1], True)
-    return StepTable.from_arrays(
-        group=np.zeros(n, int), trajectory=trajectory, t=t, state=t, next_state=t + 1, action=np.zeros(n, int),
-        reward=(won & last).astype(float), won=won, parent=parent,
-    )  # fmt: skip
+    return filled(trajectory=trajectory, t=t, state=t, next_state=t + 1, reward=won & last, won=won, parent=parent)
 
 
 FORKED: dict[str, Callable[[int], StepTable]] = {"comb": comb, "ladder": ladder}

@@ -117,3 +117,13 @@ def naive_gigpo(table: StepTable, gamma: float) -> np.ndarray:
             for row in rows:
                 total[row] = outcome + scores[row]
     return total
+
+
+def naive_gae(rewards, values, last: float, gamma: float, lam: float) -> list[float]:
+    """GAE of one sequence whose last step leads to a value."""
+    result, ahead, advantage = [], last, 0.0
+    for reward, value in zip(reversed(rewards), reversed(values), strict=True):
+        advantage = reward + gamma * ahead - value + gamma * lam * advantage
+        result.insert(0, advantage)
+        ahead = value
+    return result

@@ -1,6 +1,5 @@
 """The recorded answers for credit methods, and the rollouts they are for; tests skip where the folder is absent."""
 
-import itertools
 import json
 import lzma
 import os
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
+from tests.wrappers.credit.small_tables import of_rows
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 DATA = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT))
@@ -37,36 +37,20 @@ def cases() -> list[dict[str, Any]]:
 
 def build(chosen: list[dict[str, Any]]) -> StepTable:
     """All steps of some cases in one table, in the order of the oracles' rows."""
-    rows = [
-        (case["group_id"], trajectory["traj_id"], trajectory["success"], trajectory["end"] == "truncated", step)
-        for case in chosen
-        for trajectory in case["trajectories"]
-        for step in trajectory["steps"]
-    ]
-    ends = np.array([a[1] != b[1] for a, b in itertools.pairwise(rows)] + [True])
-    return StepTable.from_arrays(
-        group=[row[0] for row in rows],
-        trajectory=[row[1] for row in rows],
-        won=[row[2] for row in rows],
-        truncated=ends & [row[3] for row in rows],
-        t=[row[4]["t"] for row in rows],
-        state=[row[4]["state"] for row in rows],
-        action=[row[4]["action"] for row in rows],
-        next_state=[row[4]["next_state"] for row in rows],
-        reward=[row[4]["reward"] for row in rows],
-        valid=[row[4]["valid"] for row in rows],
-    )
+    names = ("t", "state", "action", "next_state", "reward", "valid")
+    rows = []
+    for case in chosen:
+        for trajectory in case["trajectories"]:
+            *_, last = trajectory["steps"]
+            cut, of = trajectory["end"] == "truncated", (case["group_id"], trajectory["traj_id"], trajectory["success"])
+            rows += [(*of, cut and step is last, *(step[name] for name in names)) for step in trajectory["steps"]]
+    return of_rows(f"group trajectory won truncated {' '.join(names)}", rows)
 
 
 @cache
-def _table() -> StepTable:
-    return build(cases())
-
-
 def table() -> StepTable:
     """The steps of all 120 cases, one group each."""
-    cases()  # skips where absent
-    return _table()
+    return build(cases())
 
 
 def answers(name: str, *keys: str, folder: str = "credit") -> np.ndarray:

@@ -1,10 +1,9 @@
 """Random rollouts for property tests: small graphs with loops, refused and looking actions, every kind of ending."""
 
-import dataclasses
-
 import numpy as np
 
 from agentgym.trajectory import StepTable
+from tests.wrappers.credit.small_tables import of_rows
 
 ACTIONS = ("a", "b", "c", "look around", "examine box 1")
 
@@ -58,11 +57,7 @@ def random_table(
                 if won:
                     break
             rows += [[*row, won] for row in mine]
-    group, trajectory, t, state, action, next_state, reward, valid, won = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state, reward=reward,
-        valid=valid, won=won,
-    )  # fmt: skip
+    return of_rows("group trajectory t state action next_state reward valid won", rows)
 
 
 def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> StepTable:
@@ -74,29 +69,15 @@ def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> Step
     return StepTable.from_arrays(
         group=[relabel(table.groups[i]) for i in table.group[rows]],
         trajectory=[names[i] for i in table.trajectory[rows]],
-        t=table.t[rows],
         state=[rename(table.states[i]) for i in table.state[rows]],
         action=[table.actions[i] for i in table.action[rows]],
         next_state=[rename(table.states[i]) for i in table.next_state[rows]],
-        reward=table.reward[rows],
-        valid=table.valid[rows],
-        won=table.won[rows],
-        terminated=table.terminated[rows],
-        truncated=table.truncated[rows],
+        **{name: getattr(table, name)[rows] for name in ("t", "reward", "valid", "won", "terminated", "truncated")},
         parent={
             names[i]: (names[table.trajectory[cut]], int(table.t[cut]))
             for i, cut in enumerate(table.parent)
             if cut >= 0 and i in kept
         },
-    )
-
-
-def repeated(table: StepTable, times: int) -> StepTable:
-    """Every trajectory several times, one copy of the table behind the other."""
-    return StepTable.from_trajectories(
-        dataclasses.replace(trajectory, trajectory=(copy, trajectory.trajectory))
-        for copy in range(times)
-        for trajectory in table.to_trajectories()
     )
 
 

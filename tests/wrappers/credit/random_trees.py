@@ -1,11 +1,13 @@
 """Random rollouts with branches, and branches of branches, for property tests."""
 
+import math
 from collections import Counter
 
 import numpy as np
 
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import ACTIONS, random_table
+from tests.wrappers.credit.small_tables import episodes, of_rows
 
 
 def random_trees(seed: int, *, branches: int = 12, win: float = 0.25, **options) -> StepTable:
@@ -40,8 +42,16 @@ def random_trees(seed: int, *, branches: int = 12, win: float = 0.25, **options)
             action, valid = ACTIONS[rng.integers(5)], bool(rng.random() > 0.2)
             rows.append((group, branch, t + 1 + step, state, action, after, float(won and over), valid, won))
             state = after
-    group, trajectory, t, state, action, next_state, reward, valid, won = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state, reward=reward,
-        valid=valid, won=won, parent=parent,
-    )  # fmt: skip
+    return of_rows("group trajectory t state action next_state reward valid won", rows, parent=parent)
+
+
+def rollouts(p):
+    """Every root of two steps, a branch at its second one and another root; action 1 of step i has the chance p[i].
+
+    Yields the probability, the actions, and the table.
+    """
+    for actions in np.ndindex(2, 2, 2, 2, 2):
+        a0, a1, b1, c0, c1 = actions
+        chances = [p[i] if action else 1 - p[i] for i, action in zip((0, 1, 1, 0, 1), actions, strict=True)]
+        table = episodes(f"s -{a0}-> {a0} -{a1}-> end", f"0.0: {a0} -{b1}-> end", f"s -{c0}-> {c0} -{c1}-> end")
+        yield math.prod(chances), actions, table

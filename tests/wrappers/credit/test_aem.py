@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
-from tests.wrappers.credit.test_scores import with_logprobs
+from tests.wrappers.credit.test_scores import TABLE, with_logprobs
 from wrappers.credit import aem, graphgpo, grpo
 
-TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")
+E = math.exp(-1)
 
 
 def test_by_hand() -> None:

@@ -9,10 +9,10 @@ import itertools
 import numpy as np
 import pytest
 
-from agentgym.trajectory import StepTable
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.learned import PAPER, batches, mask, scores, token_logprobs
 from tests.wrappers.credit.oracles import answers, assert_agree, build, cases, load, spans, step_groups, table
+from tests.wrappers.credit.small_tables import close, of_rows
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo, graphgpo_values
 from wrappers.credit.group import contexts
@@ -80,7 +80,7 @@ def test_graphgpo_distances_and_shipped_modes() -> None:
 def test_gigpo(mode, std, suffix, penalty):
     returns = discounted_returns(table(), 0.95)
     name = "verl_agent_gigpo" + suffix
-    np.testing.assert_allclose(returns, answers(name, "step_returns_raw"), atol=1e-5)
+    close(returns, answers(name, "step_returns_raw"), 1e-5)
     contrast = [_episode_spans(penalty), spans(returns - _penalty(penalty), step_groups(table()))]
     ours = gigpo(table(), preset="authors", std=std, invalid_penalty=penalty)
     assert_agree(ours, answers(name, f"adv|{mode}|w=1"), *(contrast if std == "group" else []))
@@ -120,7 +120,7 @@ def test_graphgpo(omega, mode, std, suffix, penalty):
     name = "graphgpo_authors" + suffix
     credit = graphgpo_values(table(), preset="authors", omega=omega)
     raw = credit.step_reward
-    np.testing.assert_allclose(raw, answers(name, f"omega={omega}|step_return"), atol=1e-5)
+    close(raw, answers(name, f"omega={omega}|step_return"), 1e-5)
     contrast = [_episode_spans(penalty), spans(raw - _penalty(penalty), step_groups(table()))]
     ours = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty)
     assert_agree(ours, answers(name, f"omega={omega}|adv|{mode}|episode_w=1"), *(contrast if std == "group" else []))
@@ -134,7 +134,7 @@ def test_graphgpo(omega, mode, std, suffix, penalty):
 def test_rewardflow_as_meant(mode, std, suffix, penalty):
     name = "rewardflow_generic_padded" + suffix
     credit = rewardflow_values(table(), preset="authors")
-    np.testing.assert_allclose(credit.step_reward, answers(name, "step_reward"), atol=1e-6)
+    close(credit.step_reward, answers(name, "step_reward"), 1e-6)
     contrast = [_episode_spans(penalty), spans(credit.step_reward - _penalty(penalty), step_groups(table()))]
     ours = rewardflow(table(), preset="authors", std=std, invalid_penalty=penalty)
     assert_agree(ours, answers(name, f"adv|{mode}"), *(contrast if std == "group" else []))
@@ -154,7 +154,7 @@ def test_rewardflow_node_values_also_with_a_reward_on_every_step():
 def test_rewardflow_as_published_loses_last_transitions(mode, std):
     # The original was run on one group at a time, and what it loses depends on the longest trajectory of the batch.
     steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of, _ in batches()]
-    np.testing.assert_allclose(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), atol=1e-6)
+    close(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), 1e-6)
     ours = _per_case(rewardflow, std=std, lose_last=True)
     contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]
     theirs = answers("rewardflow_generic_published", f"adv|{mode}")
@@ -170,7 +170,7 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
         seen = label_early_ends(build([chosen[result["case_id"]]]))
         options = {"preset": "authors", "invalid": "bypass", "lookup": "shown", "lose_last": True, "std": std}
         credit = rewardflow_values(seen, **options)
-        np.testing.assert_allclose(credit.step_reward, result["step_reward"], atol=1e-6)
+        close(credit.step_reward, result["step_reward"], 1e-6)
         values = credit.graph.by_state(credit.value)
         assert {s: v for s, v in result["value"].items() if v} == pytest.approx({s: v for s, v in values.items() if v})
         penalty = 0.1 * ~seen.valid
@@ -178,7 +178,7 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
         contrast = (spans(credit.step_reward - penalty, step_groups(seen)) > 1e-5) & (spans(scores, seen.group) > 1e-5)
         rows = contrast if std == "group" else np.ones(len(seen), bool)
         ours, theirs = rewardflow(seen, **options)[rows], np.array(result[f"adv|{mode}"])[rows]
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-3)
+        close(ours, theirs, 2e-3)
         compared += rows.sum()
     assert len(results) == 66
     assert compared > 5000
@@ -204,11 +204,8 @@ def _from_paths(figure, paths):
 
 def _table(rows, valid=None):
     """Table of steps (trajectory, t, state, action, next state, won)."""
-    number, t, state, action, next_state, won = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=[0] * len(rows), trajectory=number, t=t, state=state, action=action, next_state=next_state,
-        reward=np.zeros(len(rows)), won=won, valid=valid,
-    )  # fmt: skip
+    more = {} if valid is None else {"valid": valid}
+    return of_rows("trajectory t state action next_state won", rows, **more)
 
 
 def _check(figure, table):
@@ -294,7 +291,7 @@ def test_graphgpo_figure_3(omega, unit):
     assert scores(beta_graph=0.0) == column("adv_episode_sample_std")
     assert scores() == column("adv_total_sample_std")
     assert scores(ddof=0, beta_episode=0.0) == column("adv_graph_population_std")
-    np.testing.assert_allclose(graphgpo(table, omega=omega, unit=unit), scores(), atol=1.2e-4)
+    close(graphgpo(table, omega=omega, unit=unit), scores(), 1.2e-4)
 
 
 #: iStar's and PRIME's, in the files of answers.
@@ -351,7 +348,7 @@ FILE = "paper_reference"
 
 def _paper_reference_same(ours, *keys):
     # The file holds nine decimals.
-    np.testing.assert_allclose(ours, answers(FILE, *keys), rtol=0, atol=1e-9)
+    close(ours, answers(FILE, *keys))
 
 
 def _same_nodes(graph, per_node, key, *inner):
@@ -364,7 +361,7 @@ def test_grpo_rloo_gigpo_and_rewardflow_of_paper_reference() -> None:
     _paper_reference_same(grpo(table()), "gigpo", "episode_adv|std")
     _paper_reference_same(grpo(table(), std="none"), "gigpo", "episode_adv|no_std")
     _paper_reference_same(grpo(table(), outcome="won"), "rewardflow", "traj_adv")
-    np.testing.assert_allclose(rloo(table()), answers(FILE, "gigpo", "episode_adv|no_std") * 8 / 7, atol=2e-9)
+    close(rloo(table()), answers(FILE, "gigpo", "episode_adv|no_std") * 8 / 7, 2e-9)
     _paper_reference_same(gigpo(table()), "gigpo", "adv|std")
     _paper_reference_same(gigpo(table(), std="none"), "gigpo", "adv|no_std")
     _paper_reference_same(gigpo(table(), omega=0.0), "gigpo", "episode_adv|std")
@@ -385,7 +382,7 @@ def test_graphgpo_of_paper_reference(omega):
     _paper_reference_same(graphgpo(table(), omega=omega, beta_episode=0.0, unit="visit"), key, "adv_visits")
     _paper_reference_same(graphgpo(table(), omega=omega, beta_graph=0.0), key, "traj_adv")
     total = answers(FILE, key, "adv_edges") + answers(FILE, key, "traj_adv")
-    np.testing.assert_allclose(graphgpo(table(), omega=omega), total, rtol=0, atol=2e-9)
+    close(graphgpo(table(), omega=omega), total, 2e-9)
     credit = graphgpo_values(table(), omega=omega)
     _paper_reference_same(credit.step_reward, key, "step_reward")
     _same_nodes(credit.graph, credit.distance, key, "distance")

@@ -1,10 +1,9 @@
-"""Controls move credit and keep its sum; they name the method that they are of."""
-
 import numpy as np
 import pytest
 
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import close
 from wrappers.credit import dapo, graphgpo
 from wrappers.credit.controls import broadcast, shuffled
 
@@ -21,7 +20,7 @@ def test_controls_shuffle_or_broadcast_advantages() -> None:
     given, spread = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), broadcast(TABLE)
     for trajectory in range(TABLE.n_trajectories):
         rows = TABLE.trajectory == trajectory
-        np.testing.assert_allclose(spread[rows], given[rows].mean(), atol=1e-12)
+        close(spread[rows], given[rows].mean())
 
 
 @pytest.mark.parametrize("control", [shuffled, broadcast])

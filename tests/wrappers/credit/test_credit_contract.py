@@ -64,8 +64,7 @@ def test_names_and_order_do_not_matter_and_nothing_is_changed(name: str, preset:
     shuffled = rebuild(table, rows, rename=rename, relabel=lambda key: (len(key), key))
     before = {field.name: np.array(getattr(table, field.name)) for field in dataclasses.fields(table) if field.init}
     found = METHODS[name](table, preset=preset, **beside(name, table))
-    again = METHODS[name](shuffled, preset=preset, **beside(name, shuffled, rows, len(table)))
-    close(again, found[rows])
+    close(METHODS[name](shuffled, preset=preset, **beside(name, shuffled, rows, len(table))), found[rows])
     for column, values in before.items():
         assert str(values) == str(np.array(getattr(table, column))), column
 
@@ -112,7 +111,7 @@ def test_no_rows_and_one_row(name: str, preset: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if "penalty" in declared(method)[0]])
-def test_an_invalid_step_loses_the_penalty_of_its_advantage(name: str) -> None:
+def test_an_invalid_step_loses_the_penalty_of_its_advantage_or_changes_others(name: str) -> None:
     table = played(name, 3)
     given_ = beside(name, table) | {"invalid_penalty": 0.0}
     plain = METHODS[name](table, **given_)
@@ -121,6 +120,12 @@ def test_an_invalid_step_loses_the_penalty_of_its_advantage(name: str) -> None:
     if plain.ndim == 2:
         expected = np.where(given_["mask"], expected[:, None], 0.0)
     close(lost[~np.isnan(plain)], expected[~np.isnan(plain)])
+    row, spread = (
+        METHODS[name](table, **(given_ | {"invalid_penalty": 0.1, "penalty": where})) for where in ("row", "discounted")
+    )
+    for changed in (row, spread):
+        assert not np.allclose(changed, plain, equal_nan=True)
+    assert np.allclose(row, spread, equal_nan=True) == (name == "igpo")  # which sums the rewards of rows itself
 
 
 @pytest.mark.parametrize(

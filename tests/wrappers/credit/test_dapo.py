@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
+from tests.playing import DISABLED
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import groups_of
@@ -99,28 +99,7 @@ def _play(envs, infos, playing):
 
 
 def _corridors(size=12):
-    return DAPO(_NumberedCorridors(size, autoreset_mode=AutoresetMode.DISABLED))
-
-
-def test_sub_envs_without_contrast_are_played_again_until_there_are_enough_groups():
-    envs = _corridors()
-    _, infos = envs.reset(options=_tasks(1, 7, 4))
-    playing, unused, tries = np.ones(12, bool), iter([(2, 5, 8), (9, 10, 6)]), 0
-    while playing.any():
-        _play(envs, infos, playing)
-        playing = envs.sub_envs_without_contrast()
-        if playing.any():
-            _, infos = envs.reset(options={"reset_mask": playing, "per_env": _tasks(*next(unused))})
-            tries += 1
-    # Tasks 1 (lost) and 4 (won) give way to 2 and 8; 2 is lost again and gives way to 9.
-    assert tries == 2
-    table, advantages = envs.table(), envs.advantages()
-    assert table.groups == ("task-1", "task-7", "task-4", "task-2", "task-8", "task-9")
-    scored = {table.groups[group] for group in table.group[~np.isnan(advantages)]}
-    assert scored == {"task-7", "task-8", "task-9"}
-    # Two of four win: 1/2 over the sample deviation sqrt(1/3).
-    assert np.abs(advantages[~np.isnan(advantages)]) == pytest.approx(0.75**0.5, abs=1e-5)
-    assert contrasting_groups(table).sum() == 3
+    return DAPO(_NumberedCorridors(size, autoreset_mode=DISABLED))
 
 
 def test_which_sub_envs_hold_no_contrast():
@@ -145,7 +124,7 @@ def test_which_sub_envs_hold_no_contrast():
 
 
 def test_the_wrapper_filters_by_its_own_options():
-    envs = DAPO(_NumberedCorridors(4, autoreset_mode=AutoresetMode.DISABLED), contrast="return")
+    envs = DAPO(_NumberedCorridors(4, autoreset_mode=DISABLED), contrast="return")
     envs.reset(options=_tasks(1))
     # All are lost; one sub-environment jumped first, which costs 0.5.
     envs.step(["jump", "left", "left", "left"])

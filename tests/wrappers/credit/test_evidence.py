@@ -37,8 +37,7 @@ def test_by_hand() -> None:
     assert pair_accuracy(table, np.full(len(table), 0.1)) == 0.0
     assert pair_accuracy(table, np.full(len(table), 0.1), centred=True) == 0.5
     assert pair_accuracy(table, np.full(len(table), np.nan)) == 0.5
-    table = episodes("s -up-> goal +", "s -left-> goal +")
-    assert pair_accuracy(table, [5.0, 0.0]) == 0.5
+    assert pair_accuracy(episodes("s -up-> goal +", "s -left-> goal +"), [5.0, 0.0]) == 0.5
     assert agreement(episodes("s -up-> u", "s -left-> v"), [5.0, 0.0]) == 0.0
     # Left costs a step more than right; of the two visits of "u" one is not scored, so that "u" has no ranks.
     table = episodes("s -right-> u -up-> goal +", "s -left-> v -up-> u -up-> goal +", "s -right-> u -down-> pit")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import attribution, grpo
 from wrappers.credit.frontier import frontier, frontier_values
 
@@ -138,7 +138,7 @@ def test_it_equals_its_naive_twin(seed, optimism):
     table = random_table(seed, groups=2, size=4, steps=8, states=5)
     table = cut_off(table, *np.flatnonzero(np.random.default_rng(seed).random(table.n_trajectories) < 0.5))
     found = frontier(table, gamma=0.8, optimism=optimism, share=0.2, alpha_episode=0.0)
-    np.testing.assert_allclose(found, naive(table, 0.8, optimism, 0.2), atol=1e-6)
+    close(found, naive(table, 0.8, optimism, 0.2), 1e-6)
 
 
 def test_the_episode_level_and_options() -> None:

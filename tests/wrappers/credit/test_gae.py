@@ -1,5 +1,3 @@
-"""GAE over turns: by hand, against a loop, its presets, and the wrapper."""
-
 from typing import Any
 
 import numpy as np
@@ -10,9 +8,11 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
+from tests.playing import filled
 from tests.refusals import refuses
+from tests.wrappers.credit.naive import naive_gae
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers import GAE
 from wrappers.credit.gae import gae, lambda_returns
 from wrappers.credit.returns import discounted_returns
@@ -24,36 +24,27 @@ def naive(table: StepTable, values: Any, last_values: Any, gamma: float, lam: fl
     result = np.zeros(len(table))
     for i in range(table.n_trajectories):
         rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        ahead = 0.0 if table.terminated[rows[-1]] else last_values[i]
-        advantage = 0.0
-        for row in reversed(rows.tolist()):
-            delta = table.reward[row] + gamma * ahead - values[row]
-            advantage = delta + gamma * lam * advantage
-            result[row], ahead = advantage, values[row]
+        last = 0.0 if table.terminated[rows[-1]] else last_values[i]
+        result[rows] = naive_gae(table.reward[rows], values[rows], last, gamma, lam)
     return result
 
 
 def test_by_hand() -> None:
     # Last step: 1 - 0.5 = 0.5. Before: 0 + 0.9 * 0.5 - 0.2 + 0.9 * 0.8 * 0.5 = 0.25 + 0.36. Other: 0 - 0.3.
-    found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8)
-    np.testing.assert_allclose(found, [0.61, 0.5, -0.3])
-    found = lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8)
-    np.testing.assert_allclose(found, [0.81, 1.0, 0.0], atol=1e-15)
-    table = StepTable.from_arrays(
-        group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3, action=["a"] * 3, next_state=["u"] * 3,
-        reward=[1.0] * 3, won=[False] * 3, terminated=[True, False, False], truncated=[False, True, False],
-    )  # fmt: skip
+    close(gae(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8), [0.61, 0.5, -0.3])
+    close(lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8), [0.81, 1.0, 0.0])
+    ends = {"terminated": [True, False, False], "truncated": [False, True, False]}
+    table = filled(trajectory=[0, 1, 2], t=[0] * 3, reward=[1.0] * 3, **ends)
     found = gae(table, values=np.zeros(3), last_values=[5.0, 6.0, 7.0], gamma=0.5)
-    np.testing.assert_allclose(found, [1.0, 1 + 0.5 * 6, 1 + 0.5 * 7])
-    np.testing.assert_allclose(gae(table, values=np.zeros(3), gamma=0.5), 1.0)
+    close(found, [1.0, 1 + 0.5 * 6, 1 + 0.5 * 7])
+    close(gae(table, values=np.zeros(3), gamma=0.5), 1.0)
     table = random_table(5)
-    exact = discounted_returns(table, 0.9)
-    np.testing.assert_allclose(gae(table, values=exact, gamma=0.9, lam=0.7), 0.0, atol=1e-12)
+    close(gae(table, values=discounted_returns(table, 0.9), gamma=0.9, lam=0.7), 0.0)
     words = r"one finite number per trajectory, shape \(2,\)"
     refuses(ValueError, words, gae, TWO_STEPS, values=np.zeros(3), last_values=[0.0])
     # Returns 1 and 0 on every row; the second step is invalid: 0.1 off that row only.
     found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors")
-    np.testing.assert_allclose(found, [0.8, 0.4, -0.3])
+    close(found, [0.8, 0.4, -0.3])
     assert (gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors", gamma=0.5, lam=0.1) == found).all()
 
 
@@ -66,7 +57,7 @@ def test_equals_the_loop_in_any_order_of_rows(seed: int, gamma: float, lam: floa
     table = rebuild(table, rng.permutation(len(table)))
     values, last_values = rng.normal(size=len(table)), rng.normal(size=table.n_trajectories)
     found = gae(table, values=values, last_values=last_values, gamma=gamma, lam=lam)
-    np.testing.assert_allclose(found, naive(table, values, last_values, gamma, lam), atol=1e-12)
+    close(found, naive(table, values, last_values, gamma, lam))
 
 
 @cases(
@@ -79,8 +70,8 @@ def test_equals_the_loop_in_any_order_of_rows(seed: int, gamma: float, lam: floa
 @pytest.mark.parametrize("horizon", ["trajectory", "step"])
 def test_where_the_penalty_is_felt(horizon: Any, where: Any, advantages: Any, targets: Any) -> None:
     options: Any = {"lam": 1.0, "invalid_penalty": 0.4, "penalty": where, "horizon": horizon}
-    np.testing.assert_allclose(gae(TWO_STEPS, values=np.zeros(3), **options), advantages)
-    np.testing.assert_allclose(lambda_returns(TWO_STEPS, values=np.zeros(3), **options), targets)
+    close(gae(TWO_STEPS, values=np.zeros(3), **options), advantages)
+    close(lambda_returns(TWO_STEPS, values=np.zeros(3), **options), targets)
 
 
 def test_the_wrapper_takes_the_values_of_its_rows() -> None:

@@ -44,8 +44,7 @@ def test_costs() -> None:
     credit = graphgpo_values(TABLE, omega=0.5, cost=2.0)
     assert credit.graph.by_state(credit.distance) == {"s": 4, "u": 2, "goal": 0, "pit": 5}
     for cost in (0.0, -1, np.inf, np.nan, "1"):
-        with pytest.raises(ValueError, match=rf"costs must be positive and finite; every step costs {cost!r}"):
-            graphgpo(TABLE, cost=cost)
+        refuses(ValueError, rf"must be positive and finite; every step costs {cost!r}", graphgpo, TABLE, cost=cost)
     refuses(ValueError, r"costs must be positive and finite; action 'up' costs -2", graphgpo, TABLE, cost={"up": -2.0})
     refuses(ValueError, r"row 3 costs -1", graphgpo, TABLE, cost=[1, 1, 1, -1, 1])
     refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, TABLE, cost=np.ones(2))

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import close
 from wrappers.credit.group import counting_sort, number_pairs, standardise, visit_advantages
 from wrappers.credit.grpo import PRESETS
 
@@ -41,23 +42,20 @@ def test_statistics_by_hand() -> None:
     # group 0: 0, 1, 5: mean 2, deviations -2 -1 3, sum of squares 14, sample std sqrt(7); group 1: 4, 4: no contrast.
     values, groups = np.array([0.0, 4.0, 1.0, 4.0, 5.0]), np.array([0, 1, 0, 1, 0])
     expected = np.array([-2, 0, -1, 0, 3]) / np.sqrt(7)
-    np.testing.assert_allclose(standardise(values, groups, 2, eps=0.0), expected)
+    close(standardise(values, groups, 2, eps=0.0), expected)
     # population: sqrt(14 / 3); none: the deviations; batch: all five deviations, 14 / (5 - 1).
     expected *= np.sqrt(7) / np.sqrt(14 / 3)
-    np.testing.assert_allclose(standardise(values, groups, 2, eps=0.0, ddof=0), expected)
-    np.testing.assert_allclose(standardise(values, groups, 2, std="none"), [-2, 0, -1, 0, 3])
-    np.testing.assert_allclose(
-        standardise(values, groups, 2, eps=0.0, std="batch"), np.array([-2, 0, -1, 0, 3]) / np.sqrt(3.5)
-    )
+    close(standardise(values, groups, 2, eps=0.0, ddof=0), expected)
+    close(standardise(values, groups, 2, std="none"), [-2, 0, -1, 0, 3])
+    close(standardise(values, groups, 2, eps=0.0, std="batch"), np.array([-2, 0, -1, 0, 3]) / np.sqrt(3.5))
     # Two trajectories, of two rows worth 1 and one row worth 4; over trajectories: mean 2.5, over rows: mean 2.
     values, groups = np.array([1.0, 1.0, 4.0]), np.zeros(3, np.int64)
-    np.testing.assert_allclose(standardise(values, groups, 1, members=np.array([0, 2]), std="none"), [-1.5, -1.5, 1.5])
-    np.testing.assert_allclose(standardise(values, groups, 1, std="none"), [-1, -1, 2])
+    close(standardise(values, groups, 1, members=np.array([0, 2]), std="none"), [-1.5, -1.5, 1.5])
+    close(standardise(values, groups, 1, std="none"), [-1, -1, 2])
     # 0.1 + 0.2 and 0.3 differ by one unit in the last place, which a std of 1e-17 + 1e-6 would keep tiny, but a mean
     # of many such values divided by eps would not.
     values = np.array([0.1 + 0.2, 0.3, 0.3] * 40) * 1e8
-    scores = standardise(values, np.zeros(120, np.int64), 1, std="group")
-    assert (scores == 0).all()
+    assert (standardise(values, np.zeros(120, np.int64), 1, std="group") == 0).all()
     assert (standardise(values, np.zeros(120, np.int64), 1, std="none") == 0).all()
     # Small values with real contrast keep it.
     assert standardise(np.array([1e-9, 2e-9]), np.zeros(2, np.int64), 1, eps=0.0) == pytest.approx(
@@ -66,7 +64,7 @@ def test_statistics_by_hand() -> None:
     # Both trajectories are worth 1; the second row of the first is penalised to 0.9.
     values, members = np.array([1.0, 0.9, 1.0]), np.array([0, 2])
     groups = np.zeros(3, np.int64)
-    np.testing.assert_allclose(standardise(values, groups, 1, members=members, std="none"), [0, -0.1, 0])
+    close(standardise(values, groups, 1, members=members, std="none"), [0, -0.1, 0])
     assert standardise(values, groups, 1, members=members).tolist() == [0, 0, 0]
     table = random_table(5)
     values = np.random.default_rng(0).normal(size=len(table))

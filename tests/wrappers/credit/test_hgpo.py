@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from agentgym.trajectory import StepTable
+from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard, trajectories
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import gigpo, grpo, hgpo
 from wrappers.credit.group import contexts
 
@@ -27,10 +27,8 @@ def test_by_hand() -> None:
     table = rebuild(episodes("s -a-> u -b-> w", "u -a-> s -b-> u -c-> w"), np.array([4, 1, 3, 0, 2]))
     assert contexts(table, 1)[1][0].tolist() == [1, 1, 0, -1, -1]
     # s-u in another group is another context.
-    split = StepTable.from_arrays(
-        group=[0, 0, 1, 1], trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=["s", "u"] * 2, action=["a"] * 4,
-        next_state=["u", "w"] * 2, reward=[0] * 4, won=[False] * 4,
-    )  # fmt: skip
+    both = [0, 0, 1, 1]
+    split = filled(group=both, trajectory=both, t=[0, 1, 0, 1], state=["s", "u"] * 2, next_state=["u", "w"] * 2)
     assert contexts(split, 1)[1] == (pytest.approx([-1, 0, -1, 1]), 2)
     # k = 1, weights 1/3 and 2/3. s: returns 1 and 0, A_0 = +-1/2, no context before it. u: returns 1 0 0, mean 1/3;
     # after s: 1 and 0, mean 1/2; after v alone: 0. So 2/3 / 3 + 1/2 * 2/3 = 5/9; -1/9 - 1/3 = -4/9; -1/9.
@@ -59,8 +57,8 @@ def test_by_hand() -> None:
 
 def test_without_history_and_wrong_options() -> None:
     table = random_table(5)
-    np.testing.assert_allclose(hgpo(table, k=0), gigpo(table) - grpo(table), atol=1e-12)
-    np.testing.assert_allclose(hgpo(table, k=0, alpha=3.0), hgpo(table, k=0), atol=1e-12)
+    close(hgpo(table, k=0), gigpo(table) - grpo(table))
+    close(hgpo(table, k=0, alpha=3.0), hgpo(table, k=0))
     # u, returns 1, .5, 0 after v, v, s: .5 is average at u (0 with weight 2), but not after v (-1/4 with weight 3).
     table = episodes("v -a-> u -b-> goal", "v -a-> u -c-> pit", "s -a-> u -d-> hole")
     table.reward[table.last] = [1.0, 0.5, 0.0]
@@ -98,4 +96,4 @@ def _naive(table, k, alpha, gamma):
 def test_equals_its_naive_twin(k, alpha, seed):
     table = random_table(seed, states=4, steps=20)
     table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
-    np.testing.assert_allclose(hgpo(table, k=k, alpha=alpha), _naive(table, k, alpha, 0.95), atol=1e-9)
+    close(hgpo(table, k=k, alpha=alpha), _naive(table, k, alpha, 0.95))

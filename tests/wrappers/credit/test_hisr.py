@@ -1,5 +1,3 @@
-"""HISR's rewards: by hand, the paper's printed tables, its formulas on recorded rollouts."""
-
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit.hisr import hisr, importance, importance_shares
 from wrappers.credit.segments import by_count, by_turn
 
@@ -37,21 +35,20 @@ MATTERED = [1.0, 0.5, 3.0, 2.0, 1.0, 1.0]
     ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
-    found = hisr(TABLE, contributions=PREDICTED, importance=MATTERED, segments=SEGMENTS, **options)
-    np.testing.assert_allclose(found, rewards, atol=1e-15)
+    close(hisr(TABLE, contributions=PREDICTED, importance=MATTERED, segments=SEGMENTS, **options), rewards)
 
 
 def test_rewards_of_segments_by_hand() -> None:
     # Products .75 and -1.25.
     found = hisr(TABLE, contributions=[0, 0.5, 0, -0.25, 0, 0], importance=MATTERED, segments=SEGMENTS, alpha=0.0)
-    np.testing.assert_allclose(found, [0, 0.375, 0, -0.625, 0, 0], atol=1e-15)
+    close(found, [0, 0.375, 0, -0.625, 0, 0])
     nan = np.nan
     plain: Any = {"segments": SEGMENTS, "alpha": 0.0}
     found = hisr(TABLE, contributions=[nan, nan, nan, 0.25, nan, nan], importance=MATTERED, **plain)
-    np.testing.assert_allclose(found, [0, 0, 0, 1, 0, 0])
+    close(found, [0, 0, 0, 1, 0, 0])
     # The second segment's turns: nan and 1, so products .75 and .25.
     found = hisr(TABLE, contributions=PREDICTED, importance=[1, 0.5, nan, 1, 1, 1], **plain)
-    np.testing.assert_allclose(found, [0, 0.75, 0, 0.25, 0, 0])
+    close(found, [0, 0.75, 0, 0.25, 0, 0])
     assert not hisr(TABLE, contributions=[nan] * 6, importance=MATTERED, **plain).any()
     assert not hisr(TABLE, contributions=PREDICTED, importance=[0.0] * 6, scale="one", **plain).any()
     table = episodes(" ".join(["s", *["-wait-> s"] * 20]), "s -up-> goal +")
@@ -59,21 +56,21 @@ def test_rewards_of_segments_by_hand() -> None:
         rewards = hisr(
             table, contributions=np.ones(21), importance=np.ones(21), segments=by_turn(table), grounding=grounding,  # type: ignore[arg-type]
         )  # fmt: skip
-        np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
+        close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
 def test_importance_by_hand() -> None:
     # Won: 1.5 and 5 of 6.5. Lost: one segment.
     found = importance_shares(TABLE, importance=MATTERED, segments=SEGMENTS)
-    np.testing.assert_allclose(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
+    close(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
     assert not importance_shares(TABLE, importance=[np.nan] * 6, segments=SEGMENTS).any()
     # Means over 2, 1 and 3 tokens: .3, -.6 and 0.
     policy = np.log([[0.5, 0.5, 1], [0.4, 1, 1], [0.1, 0.2, 0.3]])
     hindsight = policy + np.array([[0.6, 0.0, 77.0], [-0.6, np.nan, np.inf], [1.0, -1.0, 0.0]])
     mask = [[1, 1, 0], [1, 0, 0], [1, 1, 1]]
-    np.testing.assert_allclose(importance(policy, hindsight, mask), np.exp([1.0, -2.0, 0.0]))
-    np.testing.assert_allclose(importance(policy, hindsight, mask, beta=0.6), np.exp([0.5, -1.0, 0.0]))
-    np.testing.assert_allclose(importance(policy, hindsight, mask, clip=0.75), np.exp([0.75, -0.75, 0.0]))
+    close(importance(policy, hindsight, mask), np.exp([1.0, -2.0, 0.0]))
+    close(importance(policy, hindsight, mask, beta=0.6), np.exp([0.5, -1.0, 0.0]))
+    close(importance(policy, hindsight, mask, clip=0.75), np.exp([0.75, -0.75, 0.0]))
     found = importance([[-1.0, -1.0], [np.nan, -1.0], [0.0, 0.0]], [[-1.0, -1.0]] * 3, [[0, 0], [1, 1], [1, 1]])
     assert np.isnan(found[:2]).all()
     assert found[2] == pytest.approx(np.exp(-1 / 0.3))
@@ -88,8 +85,7 @@ def test_the_tables_of_the_paper() -> None:
         n = len(printed["R_hat"])
         table = episodes(" ".join(["s", *["-a-> s"] * n, "+"]))
         given = {"contributions": printed["R_hat"], "importance": printed["z_hat"], "segments": by_turn(table)}
-        found = hisr(table, alpha=0.0, **given)
-        np.testing.assert_allclose(found, printed["R_him_paper"], rtol=0, atol=0.0025)
+        close(hisr(table, alpha=0.0, **given), printed["R_him_paper"], 0.0025)
         rows += n
     assert rows == 23
 
@@ -147,7 +143,7 @@ def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed
     found = hisr(
         table, contributions=predicted, importance=mattered, segments=segments, alpha=0.0, scale=scale, place=place
     )  # fmt: skip
-    np.testing.assert_allclose(found, naive(table, predicted, mattered, segments, scale, place), atol=1e-9)
+    close(found, naive(table, predicted, mattered, segments, scale, place))
 
 
 def _recorded_importance() -> Floats:
@@ -158,8 +154,7 @@ def test_the_papers_importance() -> None:
     z, segments = _recorded_importance(), learned.scores("segment").astype(int)
     np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
     shares = importance_shares(recorded(), importance=z, segments=segments)
-    theirs = learned.answers(learned.PAPER, "hisr", "z_segment_share")
-    np.testing.assert_allclose(shares, theirs, rtol=0, atol=1e-6)
+    close(shares, learned.answers(learned.PAPER, "hisr", "z_segment_share"), 1e-6)
 
 
 @cases(
@@ -177,4 +172,4 @@ def test_the_paper(key: str, options: dict[str, Any]) -> None:
         recorded(), contributions=learned.scores("contribution"), importance=_recorded_importance(),
         segments=learned.scores("segment").astype(int), **options,
     )  # fmt: skip
-    np.testing.assert_allclose(found, learned.answers(learned.PAPER, "hisr", key), rtol=0, atol=1e-6)
+    close(found, learned.answers(learned.PAPER, "hisr", key), 1e-6)

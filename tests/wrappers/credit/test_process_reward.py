@@ -1,5 +1,3 @@
-"""Step scores of any scorer: by hand, against loops, and what a step that is not scored gets."""
-
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.cases import cases
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, process_reward, rloo
 
 #: Rows 0 and 1 are one episode, 2 and 3 another; both begin in s.
@@ -79,29 +77,26 @@ def test_equals_the_loops_in_any_order_of_rows(
     options: Any = {
         "compare": compare, "horizon": horizon, "gamma": 0.9, "relative": relative, "score_norm": score_norm,
     }  # fmt: skip
-    found = process_reward(table, scores=scores, **STEPS, **options)
-    np.testing.assert_allclose(found, naive(table, scores, **options), atol=1e-9)
+    close(process_reward(table, scores=scores, **STEPS, **options), naive(table, scores, **options))
 
 
 def test_by_hand() -> None:
     # Outcomes 1 and 0: +-0.7071. Scores 1, 3, 0, 0: mean 1, sample variance (0 + 4 + 1 + 1) / 3 = 2.
     episode = 0.5**0.5
     found = process_reward(TWO, scores=[1, 3, 0, 0], eps=0.0)
-    np.testing.assert_allclose(found, [episode, episode + 2**0.5, -episode - 0.5**0.5, -episode - 0.5**0.5])
+    close(found, [episode, episode + 2**0.5, -episode - 0.5**0.5, -episode - 0.5**0.5])
     half = process_reward(TWO, scores=[1, 3, 0, 0], eps=0.0, alpha=0.5, alpha_trajectory=2.0)
-    np.testing.assert_allclose(half, [2 * episode, 2 * episode + 0.5**0.5, *[-2 * episode - 0.125**0.5] * 2])
+    close(half, [2 * episode, 2 * episode + 0.5**0.5, *[-2 * episode - 0.125**0.5] * 2])
     # The three others: 1, 3 and 2; mean 2, deviation 1.
     episode = grpo(TWO)
-    np.testing.assert_allclose(
-        process_reward(TWO, scores=[1, 3, NAN, 2], eps=0.0) - grpo(TWO, eps=0.0), [-1, 1, 0, 0], atol=1e-12
-    )
+    close(process_reward(TWO, scores=[1, 3, NAN, 2], eps=0.0) - grpo(TWO, eps=0.0), [-1, 1, 0, 0])
     # None is nan; the sum to go passes over it: 1 + 2, -, 5, 2 with mean 10/3.
     found = process_reward(TWO, scores=[3, None, 3, 2], std="none", horizon="to_go", alpha_trajectory=0.0)  # type: ignore[list-item]
-    np.testing.assert_allclose(found, [-1 / 3, 0, 5 / 3, -4 / 3])
+    close(found, [-1 / 3, 0, 5 / 3, -4 / 3])
     assert (process_reward(TWO, scores=[NAN] * 4) == episode).all()
     # The first scored step of an episode stands for it: 3 and 2.
     first = process_reward(TWO, scores=[NAN, 3, 2, 2], std="none", compare="first", alpha_trajectory=0.0)
-    np.testing.assert_allclose(first, [0, 0.5, -0.5, -0.5])
+    close(first, [0, 0.5, -0.5, -0.5])
     for scores in ([0.0] * 4, [0.3] * 4):
         assert (process_reward(TWO, scores=scores) == grpo(TWO)).all()
         assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
@@ -121,7 +116,7 @@ def test_by_hand() -> None:
     ({"std": "none", "score_norm": "group"}, [0.0, 2 / 3, -1 / 3, -1 / 3]),
 )
 def test_what_is_compared(options: Any, expected: list[float]) -> None:
-    np.testing.assert_allclose(process_reward(TWO, scores=[1, 3, 0, 0], **STEPS, **options), expected, atol=1e-12)
+    close(process_reward(TWO, scores=[1, 3, 0, 0], **STEPS, **options), expected)
 
 
 @cases(
@@ -135,12 +130,11 @@ def test_what_is_compared(options: Any, expected: list[float]) -> None:
 )
 def test_where_the_penalty_is_felt(where: Any, penalised: Any, steps: list[float]) -> None:
     options: Any = {"std": "none", "invalid_penalty": 4.0, "penalty": where, "penalised": penalised, "horizon": "to_go"}
-    found = process_reward(TWO, scores=[0.0] * 4, alpha_trajectory=0.0, **options)
-    np.testing.assert_allclose(found, steps)
+    close(process_reward(TWO, scores=[0.0] * 4, alpha_trajectory=0.0, **options), steps)
 
 
 @pytest.mark.parametrize(("singleton", "expected"), [("zero", [0.0, 1.0]), ("raw", [3.0, 4.0])])
 def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
     lone = episodes("s -right-> u -up-> goal +")
     options: Any = {**STEPS, "singleton": singleton, "relative": "rloo"}
-    np.testing.assert_allclose(process_reward(lone, scores=[3, 4], compare="first", **options), expected)
+    close(process_reward(lone, scores=[3, 4], compare="first", **options), expected)

@@ -70,15 +70,11 @@ def test_groups_by_hand() -> None:
     scores = reinforce_plus_plus_baseline(groups_of([0.1, 0.7, 0.4], [0.3, 0.3, 0.3]), over="steps")
     assert (scores[3:] == 0).all()
     assert (scores[:3] != 0).any()
-    with pytest.raises(ValueError, match=r"weights must hold one finite .* per row, shape \(3,\), got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"weights must hold one finite .*got shape \(2,\)"):
         reinforce_plus_plus(TABLE, weights=np.ones(2))
-    with pytest.raises(ValueError, match=r"whole numbers of at least 0, such as tokens; row 1 has 0\.5"):
+    with pytest.raises(ValueError, match=r"whole numbers of at least 0.*; row 1 has 0\.5"):
         reinforce_plus_plus_baseline(TABLE, weights=np.array([1, 0.5, 2]))
     refuses(ValueError, "weights are 0 in every row", reinforce_plus_plus, TABLE, weights=np.zeros(3))
-    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .*; row 2 has nan"):
-        reinforce_plus_plus(TABLE, kl=np.array([0, 0, np.nan]))
-    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .* \(could not convert"):
-        reinforce_plus_plus(TABLE, kl=["a", "b", "c"])
     refuses(ValueError, "gamma must be between 0 and 1", reinforce_plus_plus, TABLE, gamma=-0.1)
     refuses(TypeError, "unknown option 'kl'", reinforce_plus_plus_baseline, TABLE, kl=np.zeros(3))
 

@@ -22,8 +22,7 @@ def test_by_hand() -> None:
     # At u: wait 0, up 0.5, down -0.5: the mean stays 0. With two winners it does not: 0 0.5 0.5 -0.5, mean 1/8.
     assert _steps(TABLE, gamma=0.5, invalid="self_loop") == pytest.approx([0, 0, 0.5, 0, -0.5])
     table = episodes("s -right-> u -wait!-> u -up-> goal +", "u -up-> goal +", "s -right-> u -down-> pit")
-    scores = _steps(table, gamma=0.5, invalid="self_loop")
-    assert scores == pytest.approx([0, -0.125, 0.375, 0.375, 0, -0.625])
+    assert _steps(table, gamma=0.5, invalid="self_loop") == pytest.approx([0, -0.125, 0.375, 0.375, 0, -0.625])
     # Each edge once: 0 0.5 -0.5.
     assert _steps(table, gamma=0.5, invalid="self_loop", unit="edge") == pytest.approx([0, 0, 0.5, 0.5, 0, -0.5])
     # The text after the refused step is not a place: "up" still starts at u, 1 step from success.

@@ -9,7 +9,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from baselines.recipes import RECIPES, recipe
 from tests.refusals import refuses
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import gigpo, grpo, rlcsd, rlsd, sdpo, turn_credit
 
 # a wins in three turns, b loses in two.
@@ -23,8 +23,7 @@ def test_by_hand() -> None:
     np.testing.assert_array_equal(rlsd(TABLE, gaps=NONE, mask=MASK), level)
     np.testing.assert_array_equal(rlcsd(TABLE, contrasts=NONE, mask=MASK), level)
     np.testing.assert_array_equal(sdpo(TABLE, gates=NONE[:, 0]), grpo(TABLE))
-    faded = rlsd(TABLE, gaps=np.ones((5, 2)), mask=MASK, update=50)
-    np.testing.assert_array_equal(faded, level)
+    np.testing.assert_array_equal(rlsd(TABLE, gaps=np.ones((5, 2)), mask=MASK, update=50), level)
     gaps = np.random.default_rng(0).normal(scale=5, size=(5, 2))
     found, level = rlsd(TABLE, gaps=gaps, mask=MASK), grpo(TABLE)[:, None]
     assert (np.abs(found - level)[np.array(MASK) > 0] <= 0.5 * 0.2 * np.abs(level).max() + 1e-12).all()
@@ -47,25 +46,23 @@ def test_turn_credit_by_hand() -> None:
     # Both episodes win and end alike: with the reset state scored neither is above the other.
     table = episodes("s -x-> u -x-> v -x-> g +", "s -x-> w -x-> x -x-> g +")
     after, tokens = [0.8, 0.9, 1.0, 0.0, 0.5, 1.0], np.array([3, 1, 2, 2, 2, 2])
-    blind = turn_credit(table, given=after, tokens=tokens, scores="judge", beta=0.0)
-    np.testing.assert_allclose(blind, [-0.4] * 3 + [0.4] * 3)
-    scored = turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge", beta=0.0)
-    np.testing.assert_allclose(scored, 0.0, atol=1e-12)
+    close(turn_credit(table, given=after, tokens=tokens, scores="judge", beta=0.0), [-0.4] * 3 + [0.4] * 3)
+    close(turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge", beta=0.0), 0.0)
     turns = turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge")
-    np.testing.assert_allclose(np.bincount(table.trajectory, turns * tokens), 0.0, atol=1e-12)
+    close(np.bincount(table.trajectory, turns * tokens), 0.0)
     assert turns[0] > turns[2]
     # Gains .3 .2 .3 | .1 -.3, spent where they were made.
     found = turn_credit(TABLE, given=[0.2, 0.5, 0.7, 0.2, 0.3], scores="values", gamma=0.0, worth="outcome")
-    np.testing.assert_allclose(found, [0.5 + 0.3 - 0.8 / 3, 0.5 + 0.2 - 0.8 / 3, 0.5 + 0.3 - 0.8 / 3, -0.3, -0.7])
-    np.testing.assert_allclose(grpo(TABLE, std="mean"), [1, 1, 1, -1, -1])
+    close(found, [0.5 + 0.3 - 0.8 / 3, 0.5 + 0.2 - 0.8 / 3, 0.5 + 0.3 - 0.8 / 3, -0.3, -0.7])
+    close(grpo(TABLE, std="mean"), [1, 1, 1, -1, -1])
     shaped = episodes("s -x-> u +", "s -y-> w")
     shaped.reward[:] = [0.9, -0.1]
     refuses(ValueError, r"outcomes from 0 to 1, got -0\.1", grpo, shaped, std="mean")
-    np.testing.assert_allclose(grpo(shaped, std="mean", outcome="won"), [1, -1])
+    close(grpo(shaped, std="mean", outcome="won"), [1, -1])
     refuses(ValueError, "not for levels of steps", gigpo, TABLE, std="mean")
     first = np.array([[0.0], [0.0], [1.0], [0.0], [0.0]])
     alone = grpo(TABLE, reward_components=first)
-    np.testing.assert_allclose(alone, np.array([1, 1, 1, -1, -1]) / np.sqrt(2), atol=1e-6)
+    close(alone, np.array([1, 1, 1, -1, -1]) / np.sqrt(2), 1e-6)
     flat = np.array([[0.0], [0.0], [1.0], [0.0], [0.9999]])
     with pytest.warns(RuntimeWarning, match="reward component 1 hardly differs"):
         both = grpo(TABLE, reward_components=np.hstack((first, flat)))
@@ -81,7 +78,7 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
     # Sums 1, 0 and .1, .3: each is +-1 / sqrt(2) in its group; the larger weight says who is better.
     for weights, sign in (([2, 1], 1), ([1, 2], -1)):
         found = grpo(table, rewards="components", component_weights=weights)
-        np.testing.assert_allclose(found, sign * np.array([1, 1, -1]) / np.sqrt(2), atol=1e-5)
+        close(found, sign * np.array([1, 1, -1]) / np.sqrt(2), 1e-5)
     table.to_jsonl(tmp_path / "table.jsonl")
     read = StepTable.from_jsonl(tmp_path / "table.jsonl")
     assert {name: column.tolist() for name, column in (read.reward_components or {}).items()} == {
@@ -92,10 +89,9 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
     )
     assert (cut.unfolded()[0].reward_components or {})["a"].tolist() == [1, 2, 1, 3]
     refuses(ValueError, "cut from others", grpo, cut, rewards="components")
-    with pytest.raises(ValueError, match="needs a table with reward_components"):
-        grpo(StepTable.from_arrays(**given), rewards="components")
-    with pytest.raises(ValueError, match=r"reward_components\['a'\] must hold 3 finite numbers"):
-        StepTable.from_arrays(**given, reward_components={"a": [1, 2]})
+    refuses(ValueError, "needs a table with reward_comp", grpo, StepTable.from_arrays(**given), rewards="components")
+    words = r"reward_components\['a'\] must hold 3 finite numbers"
+    refuses(ValueError, words, StepTable.from_arrays, **given, reward_components={"a": [1, 2]})
 
 
 def test_absent_turns_count_0_in_a_mean_over_the_whole_group() -> None:
@@ -103,8 +99,7 @@ def test_absent_turns_count_0_in_a_mean_over_the_whole_group() -> None:
     q1, q2 = 0.5, 0.7
     table = episodes("s -on-> u -x-> v +", "s -end-> w +", "s -end-> w +")
     table.reward[:] = [q1, q2, q1, q1]
-    found = turn_credit(table, given=np.zeros(4), worth="outcome")
-    np.testing.assert_allclose(found, [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
+    close(turn_credit(table, given=np.zeros(4), worth="outcome"), [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
 
 
 def test_names_reach_the_scorer() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from tests.cases import cases
+from tests.playing import walks
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, WITH_PRESETS, with_inputs
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, PAIRS, SHAPES, hard_rows
@@ -67,10 +68,7 @@ def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused_by_name(name: 
 
 
 def huge_reward(value: float) -> StepTable:
-    return StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=[0, 1, 0, 1], action=[0] * 4,
-        next_state=[1, 2, 1, 3], reward=[0, value, 0, 1], won=[1, 1, 0, 0],
-    )  # fmt: skip
+    return walks({"a": "s x u x goal", "b": "s x u x pit"}, won="a", reward=[0, value, 0, 1])
 
 
 @pytest.mark.parametrize("options", [{"values": "propagated"}, {"lose_last": True}, {"outcome": "return"}])

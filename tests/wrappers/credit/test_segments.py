@@ -1,5 +1,3 @@
-"""Segments: by hand, and what all of them must satisfy."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -51,8 +49,7 @@ def test_events_end_segments() -> None:
     (4, 4, [0, 1, 2, 3]),
 )  # fmt: skip
 def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
-    table = episodes("s -a-> s", " ".join(["s", *["-a-> s"] * length]))
-    assert by_count(table, k).tolist() == [0, *expected]
+    assert by_count(episodes("s -a-> s", " ".join(["s", *["-a-> s"] * length])), k).tolist() == [0, *expected]
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -1,5 +1,3 @@
-"""SPA's rewards: by hand, against the papers' formulas and against what the published scripts wrote."""
-
 import dataclasses
 from typing import Any
 
@@ -7,10 +5,11 @@ import numpy as np
 import pytest
 
 from tests.cases import cases
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import attribution, gae, gigpo, spa
 
 #: Won in three steps, the second refused; lost in one.
@@ -30,49 +29,45 @@ SHARES = [0.1, 0.2, 0.5, 0.3]
     ({"share": "outcome"}, [1.5, 1.0, 1.5, -0.5]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
-    np.testing.assert_allclose(spa(TABLE, contributions=SHARES, **options), rewards, atol=1e-15)
+    close(spa(TABLE, contributions=SHARES, **options), rewards)
 
 
 def test_further_cases_by_hand() -> None:
     plain: Any = {"grounding_weight": 0.0, "rescale": True}
     for shares in ([0.0, 0.0, 0.0, 1.0], [0.3, -0.3, 5e-7, 1.0], [np.nan, np.nan, np.nan, np.nan]):
-        np.testing.assert_allclose(spa(TABLE, contributions=shares, **plain), [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-15)
+        close(spa(TABLE, contributions=shares, **plain), [1 / 3, 1 / 3, 1 / 3, 0])
     # What a model left out shares nothing of what the others contributed.
-    found = spa(TABLE, contributions=[np.nan, 0.1, 0.3, np.nan], **plain)
-    np.testing.assert_allclose(found, [0, 0.25, 0.75, 0], atol=1e-15)
-    np.testing.assert_allclose(spa(TABLE, contributions=[np.nan] * 4), [0.5, 0.0, 0.5, 0.5])
+    close(spa(TABLE, contributions=[np.nan, 0.1, 0.3, np.nan], **plain), [0, 0.25, 0.75, 0])
+    close(spa(TABLE, contributions=[np.nan] * 4), [0.5, 0.0, 0.5, 0.5])
     # Refused by its text, valid by its column, and the other way round; the last action is never refused.
     table = episodes("s -a-> Nothing_happens -b!-> u -c!-> Nothing_happens", "s -a-> u")
     table = rebuild(table, np.arange(4), rename=lambda name: name.replace("_", " "))
-    by_text = spa(table, contributions=np.zeros(4), refusals=("Nothing happens",))
-    np.testing.assert_allclose(by_text, [0.0, 0.5, 0.5, 0.5])
-    np.testing.assert_allclose(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
+    close(spa(table, contributions=np.zeros(4), refusals=("Nothing happens",)), [0.0, 0.5, 0.5, 0.5])
+    close(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
 
 
 def test_ridge_needs_no_model() -> None:
     table = random_table(3)
     found = spa(table, contributions="ridge")
     np.testing.assert_array_equal(found, spa(table, contributions=attribution(table)))
-    with pytest.raises(ValueError, match=r"contributions must be one number per row or \"ridge\", got 'rigde'"):
-        spa(table, contributions="rigde")
+    refuses(ValueError, "must be one number per row or .ridge., got 'rigde'", spa, table, contributions="rigde")
 
 
 def test_rescaled_contributions_go_into_other_methods() -> None:
     table = random_table(4)
     shares = np.random.default_rng(0).normal(1.0, 0.5, len(table))
     rewards = spa(table, contributions=shares, rescale=True, grounding_weight=0.0)
-    total = np.bincount(table.trajectory, weights=rewards)
-    np.testing.assert_allclose(total, table.trajectory_won, atol=1e-9)
+    close(np.bincount(table.trajectory, weights=rewards), table.trajectory_won)
     rewarded = dataclasses.replace(TABLE, reward=spa(TABLE, contributions=SHARES, grounding="penalty"))
     # lam 1, values 0: the returns of .1 -.3 .5 and .3.
-    np.testing.assert_allclose(gae(rewarded, values=np.zeros(4), lam=1.0), [0.3, 0.2, 0.5, 0.3], atol=1e-15)
+    close(gae(rewarded, values=np.zeros(4), lam=1.0), [0.3, 0.2, 0.5, 0.3])
     # Returns from "s" at gamma 1: .3 and .3, the same; so are the episodes.
-    np.testing.assert_allclose(gigpo(rewarded, gamma=1.0, omega=1.0, std="none")[[0, 3]], 0.0, atol=1e-15)
+    close(gigpo(rewarded, gamma=1.0, omega=1.0, std="none")[[0, 3]], 0.0)
     table = episodes(" ".join(["s", *["-wait-> s"] * 20]), "s -up-> goal +")
     shares = np.append(np.zeros(20), 1.0)
     for grounding, lost, won in (("bonus", 10.0, 1.5), ("penalty", 0.0, 1.0)):
         rewards = spa(table, contributions=shares, grounding=grounding)  # type: ignore[arg-type]
-        np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
+        close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
 @cases(
@@ -84,7 +79,7 @@ def test_rescaled_contributions_go_into_other_methods() -> None:
 )
 def test_the_paper(key: str, options: dict[str, Any]) -> None:
     found = spa(recorded(), contributions=learned.scores("contribution"), **options)
-    np.testing.assert_allclose(found, learned.answers(learned.PAPER, "spa", key), rtol=0, atol=1e-6)
+    close(found, learned.answers(learned.PAPER, "spa", key), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +87,4 @@ def test_the_paper(key: str, options: dict[str, Any]) -> None:
 )
 def test_the_authors(key: str, options: dict[str, Any]) -> None:
     found = spa(recorded(), contributions=learned.scores("contribution"), preset="authors", **options)
-    np.testing.assert_allclose(found, learned.answers(learned.AUTHORS, "spa", key), rtol=0, atol=1e-4)
+    close(found, learned.answers(learned.AUTHORS, "spa", key), 1e-4)

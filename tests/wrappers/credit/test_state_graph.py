@@ -4,9 +4,10 @@ import math
 import numpy as np
 import pytest
 
-from agentgym.trajectory import StepTable
+from tests.playing import filled
 from tests.wrappers.credit.naive import distances
 from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import of_rows
 from wrappers.credit.state_graph import StateGraph, transitions
 
 
@@ -17,11 +18,7 @@ def _walks(*walks, won=(), group=None):
         for i, walk in enumerate(walks)
         for t, (a, b) in enumerate(itertools.pairwise(walk))
     ]
-    group, trajectory, t, state, action, next_state, win = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state,
-        reward=np.zeros(len(rows)), won=win,
-    )  # fmt: skip
+    return of_rows("group trajectory t state action next_state won", rows)
 
 
 def test_distances_by_hand() -> None:
@@ -78,15 +75,16 @@ def test_mean_distances_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_mean_distance_equals_its_naive_twin(seed):
+def test_distances_equal_queues(seed):
     table = random_table(seed, groups=6, states=4, win=0.6, goals=3)
     graph = StateGraph.from_table(table)
     assert np.bincount(graph.node_group[graph.success]).max() > 1
     edges = {(int(a), int(b)) for a, b in zip(graph.source, graph.target, strict=True)}
     reached = [distances(edges, [goal]) for goal in np.flatnonzero(graph.success).tolist()]
-    for node, found in enumerate(graph.hop_distance("mean")):
+    for node, (least, mean) in enumerate(zip(graph.hop_distance(), graph.hop_distance("mean"), strict=True)):
         hops = [d[node] for d in reached if node in d]
-        assert found == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
+        assert least == min(hops, default=math.inf)
+        assert mean == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -96,27 +94,9 @@ def test_costs_must_be_positive(bad):
         StateGraph.from_table(table).cost_distance(np.array([1.0, bad]))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_hops_equal_a_queue_per_group(seed):
-    table = random_table(seed, groups=5, states=12, steps=20, size=6)
-    graph = StateGraph.from_table(table)
-    distance = graph.hop_distance()
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group)
-        edges = {(table.states[table.state[row]], table.states[table.next_state[row]]) for row in rows}
-        goals = {
-            table.states[table.next_state[row]] for row in table.last if table.group[row] == group and table.won[row]
-        }
-        expected = distances(edges, goals)
-        assert graph.by_state(distance, group) == {s: expected.get(s, math.inf) for e in edges for s in e}
-
-
 def test_edges_and_self_loops() -> None:
     # s-a twice, and once more by another action.
-    table = StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4, action=["x", "x", "y", "x"],
-        next_state=["a", "a", "a", "b"], reward=[0] * 4, won=[False] * 4,
-    )  # fmt: skip
+    table = filled(trajectory=range(4), t=[0] * 4, state=["s"] * 4, action=list("xxyx"), next_state=list("aaab"))
     ids, example = StateGraph.from_table(table).edges
     assert example.tolist() == [0, 2, 3]
     assert ids.tolist() == [0, 0, 1, 2]
@@ -126,8 +106,7 @@ def test_edges_and_self_loops() -> None:
     assert (looped.target == bypassed.target).all()
     assert looped.scored.all()
     for noise in ((), ("Nothing happens.",)):
-        steps = transitions(table, "keep", noise_states=noise)
-        assert (steps.target == table.next_state).all()
+        assert (transitions(table, "keep", noise_states=noise).target == table.next_state).all()
     steps = transitions(table, "keep")
     assert (steps.source == table.state).all()
     assert steps.scored.all()
@@ -135,10 +114,7 @@ def test_edges_and_self_loops() -> None:
 
 def test_a_long_chain():
     n = 20_000
-    table = StepTable.from_arrays(
-        group=np.zeros(n, int), trajectory=np.zeros(n, int), t=np.arange(n), state=np.arange(n), action=[0] * n,
-        next_state=np.arange(1, n + 1), reward=np.zeros(n), won=np.ones(n, bool),
-    )  # fmt: skip
+    table = filled(state=np.arange(n), next_state=np.arange(1, n + 1), trajectory=[0] * n, won=[True] * n)
     assert (StateGraph.from_table(table).hop_distance() == np.arange(n, -1, -1)).all()
 
 
@@ -158,11 +134,7 @@ def _table(order=None):
     rows = [("g", "e", t, *step) for t, step in enumerate(EPISODE)]
     rows += [("g", "f", 0, "Nothing happens.", "go to desk 1", "desk", True)]
     rows = [rows[i] for i in (order if order is not None else range(len(rows)))]
-    group, trajectory, t, state, action, next_state, valid = zip(*rows, strict=True)
-    return StepTable.from_arrays(
-        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state, valid=valid,
-        reward=np.zeros(len(rows)), won=[False] * len(rows),
-    )  # fmt: skip
+    return of_rows("group trajectory t state action next_state valid", rows)
 
 
 def _named(table, steps):
@@ -184,8 +156,7 @@ def test_bypass_by_hand() -> None:
     full = _table()
     rows = [0, 1, 2, 4, 5]
     table = rebuild(full, np.array(rows))
-    steps = _named(table, transitions(table))
-    assert steps == [_named(full, transitions(full))[row] for row in rows]
+    assert _named(table, transitions(table)) == [_named(full, transitions(full))[row] for row in rows]
     # Missing from its look on, it begins in a text of which nothing else is known.
     table = rebuild(full, np.array([0, 3]))
     assert _named(table, transitions(table))[1] == ("On the desk you see a mug.", "desk with mug", True)
@@ -210,9 +181,7 @@ def test_noise_states_are_no_states() -> None:
     # The last row begins in the noise text: there is no state before it, so it is taken as one.
     steps = transitions(table, "bypass", noise_states=("Nothing happens.",))
     assert _named(table, steps)[-1] == ("Nothing happens.", "desk", True)
-    table = StepTable.from_arrays(
-        group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[(0, 1), "Nothing happens."], action=[1, 2],
-        next_state=["Nothing happens.", frozenset({3})], reward=[0, 0], won=[False, False],
-    )  # fmt: skip
+    noise = "Nothing happens."
+    table = filled(trajectory=[0, 0], state=[(0, 1), noise], action=[1, 2], next_state=[noise, frozenset({3})])
     steps = transitions(table, noise_states=("Nothing happens.",))
     assert _named(table, steps) == [((0, 1), (0, 1), False), ((0, 1), frozenset({3}), True)]

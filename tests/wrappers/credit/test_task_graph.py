@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
+from tests.playing import filled
 from tests.processes import printed
 from tests.refusals import refuses
 from wrappers.credit import TaskGraphs
@@ -145,10 +145,9 @@ def test_nothing_depends_on_the_order_of_hashes() -> None:
 
 
 def test_a_table_is_added_to_the_tasks_that_its_groups_are_named_after():
-    table = StepTable.from_arrays(
-        group=["x", "x", "y"], trajectory=[0, 0, 1], t=[0, 1, 0], state=["a", "b", "a"], action=["go"] * 3,
-        next_state=["b", "goal", "c"], reward=[0, 1, 0], won=[True, True, False], valid=[True, True, False],
-    )  # fmt: skip
+    good = [True, True, False]
+    steps = {"state": list("aba"), "next_state": ["b", "goal", "c"], "won": good, "valid": good}
+    table = filled(group=list("xxy"), trajectory=[0, 0, 1], t=[0, 1, 0], **steps)
     graphs = TaskGraphs()
     graphs.add_table(table)
     assert graphs.distances("x") == {"a": 2, "b": 1, "goal": 0}

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
 from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import TaskGraphs, graphgpo, grpo
 from wrappers.credit.tigpo import TIGPO, distances_with, task_scores, tigpo
 
@@ -92,20 +92,11 @@ def test_episodes_are_compared_with_earlier_ones_too():
 def test_without_history_it_is_graphgpo_where_no_way_is_worth_0(seed):
     table = random_table(seed, win=0.5)
     same = {"unit": "visit", "exponent": "next", "unreachable": "infinite", "omega": 0.5}
-    np.testing.assert_allclose(tigpo(table, gamma=0.5), graphgpo(table, **same), atol=1e-9)
+    close(tigpo(table, gamma=0.5), graphgpo(table, **same))
     # A table that was remembered tells itself nothing new.
     history = TaskGraphs()
     history.add_table(table, valid_only=False)
-    np.testing.assert_allclose(tigpo(table, gamma=0.5, history=history), tigpo(table, gamma=0.5), atol=1e-12)
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=10)
-def test_more_history_never_makes_a_way_longer(seed):
-    old, table = random_table(seed + 1, clean=True, win=0.5), random_table(seed, clean=True)
-    history = TaskGraphs()
-    history.add_table(old)
-    assert (distances_with(table, history) <= distances_with(table, None)).all()
+    close(tigpo(table, gamma=0.5, history=history), tigpo(table, gamma=0.5))
 
 
 def play(envs: TIGPO, *replies: str) -> None:

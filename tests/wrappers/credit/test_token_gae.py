@@ -12,20 +12,12 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tests.refusals import refuses
+from tests.wrappers.credit.naive import naive_gae
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.random_tables import random_table, random_turns
+from tests.wrappers.credit.small_tables import close
 from wrappers.credit import gae
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
-
-
-def naive_tokens(rewards: Any, values: Any, last: float, gamma: float, lam: float) -> list[float]:
-    """One sequence without masked tokens."""
-    result, ahead, advantage = [], last, 0.0
-    for reward, value in zip(reversed(rewards), reversed(values), strict=True):
-        advantage = reward + gamma * ahead - value + gamma * lam * advantage
-        result.insert(0, advantage)
-        ahead = value
-    return result
 
 
 def naive_bi_level(
@@ -33,11 +25,11 @@ def naive_bi_level(
 ) -> list[float]:
     """One sequence as turns of (reward, values of the turn's tokens)."""
     ends = [values[-1] for _, values in turns]
-    upper = naive_tokens([reward for reward, _ in turns], ends, last, turn_gamma, lam)
+    upper = naive_gae([reward for reward, _ in turns], ends, last, turn_gamma, lam)
     result = []
     for advantage, (_, values) in zip(upper, turns, strict=True):
         rewards = [0.0] * (len(values) - 1) + [advantage + values[-1]]
-        result += naive_tokens(rewards, values, 0.0, gamma, lam)
+        result += naive_gae(rewards, values, 0.0, gamma, lam)
     return result
 
 
@@ -54,15 +46,15 @@ def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     )
     for row in range(n):
         kept = mask[row]
-        one = naive_tokens(rewards[row, kept].tolist(), values[row, kept].tolist(), last[row], gamma, lam)
+        one = naive_gae(rewards[row, kept].tolist(), values[row, kept].tolist(), last[row], gamma, lam)
         mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
         two = naive_bi_level(mine, last[row], gamma, lam, turn_gamma)
-        np.testing.assert_allclose(flat[row, kept], one, atol=1e-12)
-        np.testing.assert_allclose(both[row, kept], two, atol=1e-12)
+        close(flat[row, kept], one)
+        close(both[row, kept], two)
     assert not flat[~mask].any()
     assert not both[~mask].any()
-    np.testing.assert_allclose(flat_returns[mask], (flat + values)[mask])
-    np.testing.assert_allclose(both_returns[mask], (both + values)[mask])
+    close(flat_returns[mask], (flat + values)[mask])
+    close(both_returns[mask], (both + values)[mask])
 
 
 def test_turns_and_trajectories_by_hand() -> None:
@@ -76,14 +68,14 @@ def test_turns_and_trajectories_by_hand() -> None:
     rewards[mask], columns[mask] = table.reward[table.order], values[table.order]
     flat, _ = token_gae(rewards, columns, mask, gamma=0.9, lam=0.8)
     both, _ = bi_level_gae(rewards, columns, mask, mask, gamma=0.3, lam=0.8, turn_gamma=0.9)
-    np.testing.assert_allclose(flat[mask], turns[table.order], atol=1e-12)
-    np.testing.assert_allclose(both[mask], turns[table.order], atol=1e-12)
+    close(flat[mask], turns[table.order])
+    close(both[mask], turns[table.order])
     # Two turns of one token, all rewards 0, values 0.5 and 0.2: -0.2, and 0.2 - 0.5 + lam * -0.2 with gamma 1.
     found, returns = bi_level_gae(
         [[0.0, 0.0]], [[0.5, 0.2]], [[True, True]], [[True, True]], lam=0.5, turn_gamma=1.0
     )  # fmt: skip
-    np.testing.assert_allclose(found, [[-0.4, -0.2]])
-    np.testing.assert_allclose(returns, [[0.1, 0.0]], atol=1e-15)
+    close(found, [[-0.4, -0.2]])
+    close(returns, [[0.1, 0.0]])
     tokens, _ = token_gae([[1.0]], [[0.5]], [[True]], gamma=0.9, last_values=[2.0])
     turns, _ = bi_level_gae([[1.0]], [[0.5]], [[True]], [[True]], turn_gamma=0.8, last_values=[2.0])
     assert tokens[0, 0] == pytest.approx(1 + 0.9 * 2 - 0.5)
@@ -137,8 +129,8 @@ def arrays(case: dict[str, Any], *keys: str) -> list[Any]:
 
 def assert_same(found: tuple[Any, Any], mask: Any, recorded: dict[str, Any]) -> None:
     advantages, returns = found
-    np.testing.assert_allclose(whiten(advantages, mask)[mask], np.array(recorded["adv"])[mask], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(returns[mask], np.array(recorded["ret"])[mask], rtol=0, atol=1e-5)
+    close(whiten(advantages, mask)[mask], np.array(recorded["adv"])[mask], 1e-5)
+    close(returns[mask], np.array(recorded["ret"])[mask], 1e-5)
 
 
 def test_published_gae() -> None:

@@ -1,5 +1,3 @@
-"""VETTA: by hand, against loops, and where it is what other levels are."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_turns
+from tests.wrappers.credit.small_tables import close
 from wrappers.credit import token_gae, vetta
 
 
@@ -59,7 +58,7 @@ def test_equals_the_loops_with_gaps_between_the_turns(seed: int) -> None:
         mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
         expected[row, mask[row]] = _naive(mine, alpha, **rates)
     found, returns, _ = vetta(rewards, values, mask, ends, alpha=alpha, **rates)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    close(found, expected)
     assert not returns[~mask].any()
 
 
@@ -76,8 +75,8 @@ def test_what_it_is_at_its_ends() -> None:
     # Turns of one token and one discount: GAE over tokens.
     single, _, turns = vetta(rewards, values, mask, mask, turn_gamma=0.9, turn_lam=0.8, lam=0.8)
     flat, returns = token_gae(rewards, values, mask, gamma=0.9, lam=0.8)
-    np.testing.assert_allclose(single, flat, atol=1e-12)
-    np.testing.assert_allclose(turns, returns, atol=1e-12)
+    close(single, flat)
+    close(turns, returns)
     row, end = [[0.0, 1.0]], [[False, True]]
     refuses(ValueError, "alpha must be finite and at least 0, got -1", vetta, row, row, [[1, 1]], end, alpha=-1)
     refuses(ValueError, "turn_lam must be between 0 and 1", vetta, row, row, [[1, 1]], end, turn_lam=2)

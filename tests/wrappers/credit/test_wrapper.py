@@ -8,12 +8,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 import wrappers
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.playing import DISABLED, NEXT_STEP, SAME_STEP
 from tests.refusals import refuses
 from wrappers import CanonicalStates, VectorReplyParser
 from wrappers.credit import GAE, GRPO, CreditWrapper, GiGPO, GraphGPO, RewardFlow
@@ -30,7 +30,7 @@ WITH_AUTHORS = [wrapper for wrapper in WRAPPERS if "authors" in declaration(wrap
 TASKS = [{"index": 2}] * 4 + [{"index": 3}] * 4
 
 
-def _envs(mode=AutoresetMode.DISABLED):
+def _envs(mode=DISABLED):
     return CorridorVectorEnv(8, max_episode_steps=9, autoreset_mode=mode)
 
 
@@ -60,7 +60,7 @@ def test_advantages_are_those_of_the_function_and_without_options_of_its_own_pre
     for options in ({}, {"preset": "authors", "invalid_penalty": 0.2})[: 1 + (wrapper in WITH_AUTHORS)]:
         envs = wrapper(_envs(), **options)
         first, *history = _play(envs)
-        builder = TableBuilder(8, AutoresetMode.DISABLED)
+        builder = TableBuilder(8, DISABLED)
         builder.reset(first)
         for step in history:
             builder.step(*step)
@@ -69,7 +69,7 @@ def test_advantages_are_those_of_the_function_and_without_options_of_its_own_pre
         assert not options or np.any(envs.advantages() != 0)
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+@pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP])
 def test_other_autoreset_modes_record_the_same_episodes(mode):
     disabled, envs = RewardFlow(_envs()), RewardFlow(_envs(mode))
     _play(disabled)
@@ -91,7 +91,7 @@ def test_groups_by_task_and_options_of_the_wrapped() -> None:
     assert set(table.actions) == {"left", "right", "jump"}
     assert "<2>" in table.states
     assert "<4> [success]" in table.states
-    plain, wrapped = _envs(AutoresetMode.SAME_STEP), GRPO(_envs(AutoresetMode.SAME_STEP))
+    plain, wrapped = _envs(SAME_STEP), GRPO(_envs(SAME_STEP))
     for first, second in zip(_play(plain)[1:], _play(wrapped)[1:], strict=True):
         for a, b in zip(first[1:4], second[1:4], strict=True):
             np.testing.assert_array_equal(a, b)
@@ -235,19 +235,3 @@ def test_the_episodes_that_begin_by_themselves_stay_unrecorded(mode: str) -> Non
     assert envs.tasks[1] == "start-2"
     envs.step(["left", "left"])
     assert steps_of(envs.table()) == [(None, [0, 1], ["left", "left"])]
-
-
-def test_a_thousand_siblings_share_one_prefix() -> None:
-    envs = GRPO(CorridorVectorEnv(1, autoreset_mode="Disabled"))
-    envs.reset(seed=0, options={"index": 2})
-    for _ in range(30):
-        envs.step(["jump"])
-    saved = envs.snapshot(0)
-    for k in range(1000):
-        envs.restore(0, saved)
-        for _ in range(2):
-            envs.step(["right" if k % 2 else "left"])
-    table = envs.table()
-    assert table.n_trajectories == 1000
-    assert (table.parent >= 0).sum() == 999
-    assert len(table) == 30 + 1000 * 2
