@@ -97,7 +97,6 @@ class SotopiaEnv(TextEnv[str]):
         self.max_turns = whole("max_turns", max_turns, 1)
         self.reward = check_name(reward, dialogue.REWARDS, "reward")
         self.success_threshold = dialogue.check_threshold(success_threshold)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=dialogue.COMMANDS)
         self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
         self.alone = True

@@ -151,7 +151,7 @@ def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
     return placed and (family == "place" or _box_of(scene, thing) >= 0)
 
 
-def _parts(scene: Scene, family: str, thing: int, place: int) -> list[Part]:
+def _parts(scene: Scene, family: str, thing: int, place: int) -> Sequence[Part]:
     if family in _STATES:
         unplugged = family == "switch_on" and scene.cells[thing * WIDTH + STATES] & IS.PLUGGED_OUT
         return [(thing, IS.PLUGGED_IN)] * bool(unplugged) + [(thing, _STATES[family][2])]

@@ -14,7 +14,7 @@ from agentgym.alfworld.expert import Planner
 from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, numbered
 from agentgym.alfworld.generated import households
 from agentgym.alfworld.generated.households import ROOMS, SPLITS, Layout, layouts, seeded, weighted
-from agentgym.alfworld.goals import SENTENCES, Goal
+from agentgym.alfworld.goals import SENTENCES, Goal, parse_goal, split_id, with_goal
 from agentgym.alfworld.rules import World
 from agentgym.checks import check_name, real, whole
 from agentgym.tasks import Draws, OfTypes
@@ -283,6 +283,7 @@ class GeneratedGames(OfTypes):
     """
 
     first = "train"
+    task_types, numbered = TASK_TYPES, True
 
     def __init__(
         self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
@@ -309,6 +310,9 @@ class GeneratedGames(OfTypes):
         return self._game(split, block * BLOCK + fitting[position])
 
     def by_id(self, task_id: str, split: str | None) -> Game:
+        task_id, goal = split_id(task_id)
+        if goal:
+            return with_goal(self.by_id(task_id, split), parse_goal(goal))
         trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
         if not trial:
             raise ValueError(

@@ -21,6 +21,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym.alfworld.game import TASK_TYPES, Game
+from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.problem import read_game
 from agentgym.checks import suggest
 from agentgym.outside.files import VARIABLE as CACHE_VARIABLE
@@ -163,6 +164,8 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
 class OfficialGames(OfTypes):
     """The official games in a folder (see `find_folder`); `cache` is the folder of the import cache."""
 
+    task_types, numbered = TASK_TYPES, True
+
     def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
         self._folder = find_folder(data)
         self._cache = cache
@@ -183,6 +186,9 @@ class OfficialGames(OfTypes):
 
     def by_id(self, task_id: str, split: str | None) -> Game:
         """Return the game of the folder <split>/<task_id>, of any split when `split` is None."""
+        task_id, goal = split_id(task_id)
+        if goal:
+            return with_goal(self.by_id(task_id, split), parse_goal(goal))
         for name in self.splits if split is None else (split,):
             # the other splits are read only when needed
             if name == split or os.path.isdir(self._folder / name / task_id):

@@ -43,14 +43,7 @@ class OfficialTask:
 
 
 class Files:
-    """The files of a folder or a wheel.
-
-    Args:
-        path: of either.
-
-    Raises:
-        DataError: it is neither, a file is missing or damaged, or the wheel is of another release.
-    """
+    """The files of a folder or a wheel; a DataError for a missing or damaged file, or a wheel of another release."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
@@ -88,7 +81,7 @@ class Files:
             raise DataError(f"telecom data: {self.path} cannot be read: {error}") from None
 
     def text(self, name: str) -> str:
-        """Return a file as text, "" where it is missing."""
+        """Return a file as text, "" if it is missing."""
         return (self._read(name) or b"").decode("utf-8", "replace")
 
     def parsed(self, name: str) -> Any:
@@ -128,7 +121,7 @@ class Files:
 
 
 def _filled(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults with what is given in their place, in depth."""
+    """Return the defaults, replaced at any depth by the given values."""
     unknown = [name for name in given if name not in default]
     if unknown and default not in (SURROUNDINGS["signal_strength"],):
         raise ValueError(f"unknown attribute {unknown[0]!r}; known are {', '.join(default)}")

@@ -11,10 +11,10 @@ import pytest
 
 from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.game import LOOK, TASK_TYPES
+from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.official import dataset
 from agentgym.alfworld.official.dataset import find_folder, open_split
 from agentgym.alfworld.official.problem import read_game
-from agentgym.alfworld.tasks import check_task_types
 from agentgym.outside.files import VARIABLE, cache_folder
 from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, grammar, unpack, write_trial
@@ -260,9 +260,11 @@ def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], messag
 
 
 def test_task_types_by_name_and_number() -> None:
-    assert (check_task_types(None), check_task_types(6)) == (check_task_types(range(1, 7)), ("pick_two_obj_and_place",))
-    for wrong in (0, True, 1.5, "two", [], [[1]]):
-        refuses(ValueError, "task", check_task_types, wrong)
+    games = GeneratedGames()
+    assert games.of_types(range(1, 7)).count("train") == games.count("train")
+    assert games.of_types(6).by_index("train", 0).task_type == "pick_two_obj_and_place"
+    for wrong in (0, 7, True, 1.5, "two", [], [[1]]):
+        refuses(ValueError, "task", games.of_types, wrong)
 
 
 def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
