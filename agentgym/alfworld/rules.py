@@ -54,12 +54,12 @@ class Memory:
 
     __slots__ = ("commands", "texts")
 
-    def __init__(self, game: Game, variant: int) -> None:
+    def __init__(self, game: Game, *repairs: bool) -> None:
         self.texts: list[str | None] = [None] * len(game.receptacles)
         self.commands: dict[int, tuple[str, ...]] = {}
 
 
-#: The memory of a game in a `World.variant`; the last 512 are kept, at most 20 MB.
+#: The memory of a game with the repairs that change the admissible commands; the last 512 are kept, at most 20 MB.
 memory_of = lru_cache(maxsize=512)(Memory)
 
 
@@ -75,14 +75,13 @@ class World:
         seen_from: per location, the objects that the data places there.
         taken: per receptacle, the objects taken from it and not put back since.
         touched: receptacles whose contents may differ from the start.
-        variant: number of the combination of repairs that changes the admissible commands.
         memory: the cache that the episodes of this game share.
     """
 
     __slots__ = (
         "_carried", "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible",
         "game", "held", "hot", "loc", "look_at_start", "memory", "one_copy", "open", "seen_from", "sliced",
-        "switch_off", "taken", "toggled", "touched", "variant", "won",
+        "switch_off", "taken", "toggled", "touched", "won",
     )  # fmt: skip
 
     _commands: tuple[str, ...] | None
@@ -96,8 +95,7 @@ class World:
         self.one_copy = "ghosts" in repairs
         self.look_at_start = "look" in repairs
         self.switch_off = "toggle" in repairs
-        self.variant = 2 * self.examine_visible + self.arrive_at_shared
-        self.memory = memory_of(game, self.variant)
+        self.memory = memory_of(game, self.examine_visible, self.arrive_at_shared)
         self.loc = game.start
         self.held = -1
         self.open = self.clean = self.hot = self.toggled = self.sliced = self.touched = 0

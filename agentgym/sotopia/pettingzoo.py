@@ -63,10 +63,8 @@ class PairedEnv(TwoAgents):
             verdict = dialogue.ask_judge(self.env.judge, [self.world.dialogue])[0]
             self.results = dialogue.result_of(verdict, 0), dialogue.result_of(verdict, 1)
 
-    def _observation(self, agent: str, since: int | None) -> str:
-        if since is None:
-            return self.world.opening(ROLES.index(agent)) + self.world.lines(0)
-        return self.world.lines(since)
+    def _opening(self, agent: str) -> str:
+        return self.world.opening(ROLES.index(agent))
 
     def _reward_of(self, agent: str) -> float:
         return self.results[ROLES.index(agent)].reward(self.env.reward, self.env.success_threshold)
@@ -95,7 +93,7 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Opened:
         self._begin(seed, options)
-        return self.each(lambda agent: self._observation(agent, None)), self.each(self._info)
+        return self.each(self._opening), self.each(self._info)
 
     def step(self, actions: Mapping[str, str]) -> Stepped:
         self.need_reset("step")
@@ -134,7 +132,10 @@ class SotopiaAECEnv(PairedEnv, InTurns):
     def observe(self, agent: str) -> str:
         agent = self.named(agent)
         self.need_reset("observe")
-        return self._observation(agent, self._acted[agent])
+        acted = self._acted[agent]
+        return (
+            self.world.opening(ROLES.index(agent)) + self.world.lines(0) if acted is None else self.world.lines(acted)
+        )
 
     def play(self, agent: str, command: str) -> None:
         world = self.world

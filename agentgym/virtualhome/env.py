@@ -1,7 +1,7 @@
 """The VirtualHome environments."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from agentgym.checks import check_name, check_repairs, keywords_checked, real
@@ -167,8 +167,11 @@ class VirtualHomeEnv(TextEnv[str]):
 
     def _episode(self, activity: Activity) -> Episode | spa.SpaActivity:
         if self.protocol == "spa":
-            return spa.SpaActivity(activity, self.repairs, lambda ids: ids[int(self.np_random.integers(len(ids)))])
+            return spa.SpaActivity(activity, self.repairs, self._draw)
         return Episode(activity, self.repairs)
+
+    def _draw(self, ids: Sequence[int]) -> int:
+        return ids[int(self.np_random.integers(len(ids)))]
 
     def fulfilled(self) -> tuple[str, ...]:
         """Return the task_ids of the house with every other chore that is done now and was not done at the start."""

@@ -80,10 +80,6 @@ class Files:
         except (OSError, zipfile.BadZipFile) as error:
             raise DataError(f"telecom data: {self.path} cannot be read: {error}") from None
 
-    def text(self, name: str) -> str:
-        """Return a file as text, "" if it is missing."""
-        return (self._read(name) or b"").decode("utf-8", "replace")
-
     def parsed(self, name: str) -> Any:
         """Return what a JSON or TOML file holds."""
         try:
@@ -94,9 +90,10 @@ class Files:
 
     def policy(self, name: str) -> str:
         """Return the agent's rules, as the original joins them, or raise a DataError that names the missing files."""
-        if missing := [each for each in TEXTS[name] if self._read(each) is None]:
+        found = {each: self._read(each) for each in TEXTS[name]}
+        if missing := [each for each, content in found.items() if content is None]:
             raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
-        main, support = (self.text(each) for each in TEXTS[name])
+        main, support = ((content or b"").decode("utf-8", "replace") for content in found.values())
         return f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"
 
     def world(self) -> World:

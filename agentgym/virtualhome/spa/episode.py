@@ -223,9 +223,12 @@ class SpaActivity(SpaEpisode):
                 for name, number in parse_line(line).things:
                     objects.setdefault(name, number)
         world = World(scene, "head", ALWAYS | {"find"} | (set(repairs) & set(rules.REPAIRS)))
-        super().__init__(world, lambda cells: not self._tests.missing(cells, self.done), objects, choose)
+        super().__init__(world, self._achieved, objects, choose)
         self._shown = introduction(activity.title, activity.description)
         self._followed: int | None = 0
+
+    def _achieved(self, cells: Sequence[int]) -> bool:
+        return not self._tests.missing(cells, self.done)
 
     def act(self, command: str) -> bool:
         turn = self.play(command) if action_of(command) is None else self.reply(command)
