@@ -94,7 +94,7 @@ def _overridden(cls: type, name: str, methods: Sequence[str]) -> bool:
 class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Base class: actions are strings, and so are observations unless there is a picture.
 
-    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS`, `tasks` and implements
+    A subclass sets `action_space`, `instructions`, `OPTIONS`, `tasks`, `observation_space` if that is no text, and has
 
     * `begin(options)`: choose and load the task of a new episode; randomness only from `self.np_random`;
     * `act(command)`: play one command; a command that the world refuses is invalid and never raises;
@@ -108,7 +108,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     optimal or demonstration command, `""` if there is none).
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  # Gymnasium's own declaration
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  # Gymnasium's declaration
     instructions: str = ""
     """Rules and action format of the task, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
@@ -130,6 +130,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
         if render_mode is not None:
             check_name(render_mode, self.metadata["render_modes"], "render_mode")
+        self.observation_space: gym.Space[Any] = TextSpace()
         self.render_mode = render_mode
         self.expert = bool(expert)
         self._begun = False

@@ -2,7 +2,7 @@
 
 import hashlib
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,11 +97,10 @@ class SotopiaEnv(TextEnv[str]):
         self.max_turns = whole("max_turns", max_turns, 1)
         self.reward = check_name(reward, dialogue.REWARDS, "reward")
         self.success_threshold = dialogue.check_threshold(success_threshold)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=dialogue.COMMANDS)
         self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
-        self._alone = True
-        self._played: str | None = None
+        self.alone = True
+        self._submitted: str | None = None
         self._expert = make_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
@@ -111,7 +110,7 @@ class SotopiaEnv(TextEnv[str]):
         task = choose(self.tasks, self.split, options, self.np_random)
         me = int(self.np_random.integers(2)) if role == "random" else int(role)
         self._load(task, me, draw_schedule(self.order, self.max_turns, self.np_random))
-        if self._alone:
+        if self.alone:
             _converse([self])
 
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
@@ -123,7 +122,7 @@ class SotopiaEnv(TextEnv[str]):
         self._mark = -1
         self._result: dialogue.Result | None = None
         self._valid = True
-        self._played = None
+        self._submitted = None
 
     @property
     def waits(self) -> bool:
@@ -137,9 +136,9 @@ class SotopiaEnv(TextEnv[str]):
         return bool(self.world.ended) and self._result is None
 
     def submit(self, command: str) -> None:
-        """Play the agent's act; with simultaneous turns keep it until the partner's is there."""
+        """Play the agent's act, for `act` with the same object; in simultaneous turns it waits for the partner's."""
         act, self._valid = parse(command)
-        self._mark = self.world.turn
+        self._submitted, self._mark = command, self.world.turn
         speakers = self.world.speakers
         if not speakers:
             self._valid = False
@@ -165,16 +164,12 @@ class SotopiaEnv(TextEnv[str]):
         self._result = dialogue.result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        played, self._played = self._played, None
-        if played is None or played != command:
+        if self._submitted is not command:
             self.submit(command)
             _converse([self])
+        self._submitted = None
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
-
-    def played(self, command: str) -> None:
-        """Note that a command was played with the partner's answer (called by the vector form)."""
-        self._played = command
 
     def is_cut(self) -> bool:
         return self.world.truncated
@@ -198,13 +193,9 @@ class SotopiaEnv(TextEnv[str]):
             "unscored": bool(result.failure), "failure": result.failure,
         }  # fmt: skip
         if self._expert is not None:
-            info["expert_action"] = "" if ended else self._expert_action()
+            act = None if ended else self._expert.act([world.view(self.me)])[0]
+            info["expert_action"] = write(act) if isinstance(act, Act) else ""
         return info
-
-    def _expert_action(self) -> str:
-        assert self._expert is not None
-        act = self._expert.act([self.world.view(self.me)])[0]
-        return "" if isinstance(act, Failure) else write(act)
 
     def content(self, task_id: str) -> Any:
         return self.tasks.by_id(task_id, None).content
@@ -233,28 +224,16 @@ class SotopiaVectorEnv(TextVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         partner, judge = make_player(kwargs.pop("partner", "rules")), make_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
+        for env in self.envs:
+            env.alone = False
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         for i in running:
             self.envs[i].submit(commands[i])
         _converse([self.envs[i] for i in running])
-        for i in running:
-            self.envs[i].played(commands[i])
 
-    def _restart(
-        self,
-        indices: Sequence[int],
-        seeds: Sequence[int | None] | None = None,
-        options: Sequence[Mapping[str, Any] | None] | None = None,
-    ) -> None:
-        envs = [self.envs[i] for i in indices]
-        for env in envs:
-            env._alone = False
-        try:
-            super()._restart(indices, seeds, options)
-        finally:
-            for env in envs:
-                env._alone = True
+    def _restart(self, indices: Sequence[int], *args: Any, **kwargs: Any) -> None:
+        super()._restart(indices, *args, **kwargs)
         opened = [i for i in indices if self.envs[i].waits]
         _converse([self.envs[i] for i in opened])
         for i in opened:

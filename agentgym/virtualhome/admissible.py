@@ -11,6 +11,7 @@ Synonyms (`run to`, `rinse`, ...) and gestures without effect (`point at`, `push
 
 from bisect import bisect_left, insort
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from agentgym.virtualhome.actions import BEDS, OPENED_ALSO, POURED_INTO_ALSO, SEATS, TAKEN_ALSO
@@ -265,19 +266,11 @@ class Offers:
 
 
 def _merged(groups: list[Group]) -> Parts:
-    first: list[str] = []
-    second: list[str] = []
-    third: list[str] = []
-    fourth: list[str] = []
-    for group in groups:
-        first += group[0]
-        second += group[1]
-        third += group[2]
-        fourth += group[3]
-    parts: Parts = (first, second, third, fourth)
-    for part in parts:
-        part.sort()
-    return parts
+    first, second, third, fourth = map(sorted, map(chain.from_iterable, zip(*groups or [_NO_GROUP], strict=True)))
+    return first, second, third, fourth
+
+
+_NO_GROUP: Final[Group] = ((), (), (), ())
 
 
 def _group(phrases: Phrases, actions: int) -> Group:
@@ -286,9 +279,8 @@ def _group(phrases: Phrases, actions: int) -> Group:
         command = phrases.each[PLACE[_LOCAL[number]]]
         parts[_part(command)].append(command)
     first, second, third, fourth = map(tuple, parts)
-    group: Group = (first, second, third, fourth)
-    phrases.groups[actions] = group
-    return group
+    phrases.groups[actions] = first, second, third, fourth
+    return phrases.groups[actions]
 
 
 _WALK: Final = PLACE["WALK"]
