@@ -28,7 +28,7 @@ class SotopiaEnv(TextEnv[str]):
     line each. The table in `profiles` shows what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
-    "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.
+    "leave") and `argument`, see `agentgym.outside.dialogue.parse`. Any other text is an invalid action and does nothing.
 
     **Reward.** At the end the goal score in 0..1; with `reward="success"` 0 or 1, with "overall" the mean of all seven
     dimensions (-30/7 to 37/7).
