@@ -16,7 +16,6 @@ from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
-INSTRUCTIONS: str = TEXTS["instructions"]
 _OFF = -1
 
 
@@ -119,7 +118,7 @@ class ALFWorldEnv(TextEnv[str]):
         self._show_status = "status" in self.repairs
         self.action_space = TextSpace(samples=("look", "inventory"))
         put = put_command(self.tasks.dialect(self.split), "<thing>", "<receptacle>")
-        self.instructions = INSTRUCTIONS.format(put=put)
+        self.instructions = TEXTS["instructions"].format(put=put)
 
     def begin(self, options: dict[str, Any]) -> None:
         self._load(choose(self.tasks, self.split, options, self.np_random))

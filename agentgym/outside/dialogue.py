@@ -170,6 +170,13 @@ def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
     return [_sound(act, player) for act in complete(acts, len(views), player, "act")]
 
 
+def converse(sides: Sequence[Any], player: Player) -> None:
+    """Let a player act for all sides in turn (`view` is not None), in one call per round; `hear` takes its acts."""
+    while waiting := [(side, view) for side in sides if (view := side.view) is not None]:
+        for (side, _), act in zip(waiting, ask_player(player, [view for _, view in waiting]), strict=True):
+            side.hear(act)
+
+
 def lost(who: object, error: OSError) -> Failure:
     """Return the failure for an error of a player or judge."""
     return Failure(f"{type(who).__name__}: {type(error).__name__}: {error!s:.500}")

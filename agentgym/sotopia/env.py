@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from agentgym.checks import check_name, keywords_checked, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.outside.dialogue import NONE, Act, Failure, Player, ask_player, parse, write
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, View, converse, parse, write
 from agentgym.sotopia import dialogue
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
@@ -28,7 +28,7 @@ class SotopiaEnv(TextEnv[str]):
     line each. The table in `profiles` shows what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
-    "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.
+    "leave") and `argument`, see `agentgym.outside.dialogue.parse`. Other texts are invalid actions and do nothing.
 
     **Reward.** At the end the goal score in 0..1; with `reward="success"` 0 or 1, with "overall" the mean of all seven
     dimensions (-30/7 to 37/7).
@@ -125,10 +125,11 @@ class SotopiaEnv(TextEnv[str]):
         self._submitted = None
 
     @property
-    def waits(self) -> bool:
-        """The partner has to act."""
-        speakers = self.world.speakers
-        return 1 - self.me in speakers and (self._pending is not None or self.me not in speakers)
+    def view(self) -> View | None:
+        """The partner's knowledge if it has to act, else None."""
+        speakers, other = self.world.speakers, 1 - self.me
+        waits = other in speakers and (self._pending is not None or self.me not in speakers)
+        return self.world.view(other) if waits else None
 
     @property
     def unjudged(self) -> bool:
@@ -147,7 +148,7 @@ class SotopiaEnv(TextEnv[str]):
         else:
             self._play(act, NONE)
 
-    def answer(self, given: Act | Failure) -> None:
+    def hear(self, given: Act | Failure) -> None:
         """Play the partner's act, or cut the dialogue off for its failure."""
         mine, self._pending = self._pending or NONE, None
         if isinstance(given, Failure):
@@ -234,7 +235,7 @@ class SotopiaVectorEnv(TextVectorEnv):
 
     def _restart(self, indices: Sequence[int], *args: Any, **kwargs: Any) -> None:
         super()._restart(indices, *args, **kwargs)
-        opened = [i for i in indices if self.envs[i].waits]
+        opened = [i for i in indices if self.envs[i].view is not None]
         _converse([self.envs[i] for i in opened])
         for i in opened:
             self._observations[i], self._infos[i] = self.envs[i].observe(), self.envs[i].describe(True)
@@ -242,10 +243,8 @@ class SotopiaVectorEnv(TextVectorEnv):
 
 def _converse(envs: Sequence[SotopiaEnv]) -> None:
     """Play partners until each agent is in turn or its dialogue is over, then judge the finished ones."""
-    while waiting := [env for env in envs if env.waits]:
-        views = [env.world.view(1 - env.me) for env in waiting]
-        for env, act in zip(waiting, ask_player(waiting[0].partner, views), strict=True):
-            env.answer(act)
+    if envs:
+        converse(envs, envs[0].partner)
     if over := [env for env in envs if env.unjudged]:
         for env, verdict in zip(
             over, dialogue.ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True

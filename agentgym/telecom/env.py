@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.outside.dialogue import Act, Failure, View, ask_player
+from agentgym.outside.dialogue import Act, Failure, View, converse
 from agentgym.outside.tool_calls import ToolCall, check_call, read_calls, write_call
 from agentgym.tasks import check_split, choose
 from agentgym.telecom.customer import ARROW, MOST_ACTS, RulesCustomer, Talk, idle, make_customer, phone_call, view_of
@@ -185,7 +185,7 @@ class TelecomEnv(TextEnv[str]):
         if self.customer is not None:
             if self._submitted is not command:
                 self.submit(command)
-                converse([self])
+                converse([self], self.customer)
             self._submitted = None
             return self._failed(self._wrong) if self._wrong else self._shows(*self._open)
         calls, wrong = _read(command) if len(command) <= _SHORT else _read_anew(command)
@@ -425,22 +425,11 @@ class TelecomVectorEnv(TextVectorEnv):
         super().__init__(num_envs, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        if self.envs[0].customer is not None:
+        customer = self.envs[0].customer
+        if customer is not None:
             for i in running:
                 self.envs[i].submit(commands[i])
-            converse([self.envs[i] for i in running])
-
-
-def converse(envs: Sequence[TelecomEnv]) -> None:
-    """Let the customers of some environments act until every desk is in turn, one call of the player for all."""
-    while True:
-        views = [(env, view) for env in envs if (view := env.view) is not None]
-        if not views:
-            return
-        customer = envs[0].customer
-        assert customer is not None
-        for (env, _), act in zip(views, ask_player(customer, [view for _, view in views]), strict=True):
-            env.hear(act)
+            converse([self.envs[i] for i in running], customer)
 
 
 def _read_anew(text: str, at_desk: bool = False) -> tuple[tuple[tuple[ToolCall, str], ...], str]:

@@ -204,8 +204,6 @@ class OfficialDesk:
         return len(self._splits[split])
 
     def by_index(self, split: str, index: int) -> Task:
-        if index < 0:
-            raise IndexError(index)
         return self._task(self._splits[split][index])
 
     def by_id(self, task_id: str, split: str | None) -> Task:

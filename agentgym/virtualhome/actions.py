@@ -261,7 +261,7 @@ def _grab(home: Household, how: tuple[int, int, Place | None], node: int) -> Non
 def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
     home.need_held(node)
     home.need_near(target)
-    if relation == INSIDE and home.scene.having["CAN_OPEN"] >> target & 1 and not home.states(target) & IS.OPEN:
+    if relation == INSIDE and not home.takes_in(target):
         raise Refused(f"{home.scene.shown[target]} is not open or is not openable")
     return target, relation
 

@@ -15,8 +15,6 @@ from agentgym.virtualhome.rules import REPAIRS
 from agentgym.virtualhome.spa import episode as spa
 from agentgym.virtualhome.tasks import Activities, find_activities
 
-INSTRUCTIONS: str = TEXTS["instructions"]
-
 
 class VirtualHomeEnv(TextEnv[str]):
     """VirtualHome as text: do a chore in a house, `walk to mug 1`, `grab mug 1`, `put mug 1 on desk 1`, ...
@@ -119,7 +117,7 @@ class VirtualHomeEnv(TextEnv[str]):
         self.protocol = check_name(protocol, ("numbered", "spa"), "protocol")
         self.repairs = check_repairs(repairs, spa.REPAIRS if protocol == "spa" else REPAIRS)
         self.action_space = TextSpace(samples=("stand up", "sleep"))
-        self.instructions = spa.INSTRUCTIONS if protocol == "spa" else INSTRUCTIONS
+        self.instructions = TEXTS["spa_instructions" if protocol == "spa" else "instructions"]
 
     def begin(self, options: dict[str, Any]) -> None:
         self.episode = self._episode(choose(self.tasks, self.split, options, self.np_random))
