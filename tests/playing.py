@@ -2,7 +2,7 @@
 
 * `Scripted`: a policy that says given texts, by step, by place or reply by reply; `Drawn`: one that draws them.
 * `corridor`: the vector environment of `tests.corridor`; `of`: that of any `TextEnv`; `stock`: Gymnasium's own ones.
-* `steps` plays actions and returns every answer, `play` the last one; `objects` is a column of infos.
+* `begun` begins an episode, `steps` plays actions and returns every answer, `play` the last one; `objects`: a column.
 * `walks`: a `StepTable` of episodes that are written as "state action state action state".
 * `filled`: a `StepTable` of the columns that a test is about.
 
@@ -83,6 +83,12 @@ def stock(
     if kind == "sync":
         return SyncVectorEnv([make] * places, autoreset_mode=mode)
     return AsyncVectorEnv([make] * places, shared_memory=False, autoreset_mode=mode)
+
+
+def begun(env: Any, **how: Any) -> Any:
+    """Begin an episode in an environment of any kind, and return the environment."""
+    env.reset(**how)
+    return env
 
 
 def steps(env: Any, actions: Iterable[Any]) -> list[Any]:

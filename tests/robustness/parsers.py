@@ -220,14 +220,9 @@ def short(read: Callable[[Any], object], given: Any) -> None:
 SEARCH: dict[str, Parser] = {
     "searchr1": lambda text: parse_search(text, "searchr1"),
     "verl_agent": lambda text: parse_search(text, "verl_agent"),
-    "escape tags": escape_tags,
-    "show": show,
-    "score": score,
-    "names in": names_in,
-    "researcher": researcher,
-    "retrieval": retrieval,
-    "row": row,
-}
+    "escape tags": escape_tags, "show": show, "score": score, "names in": names_in, "researcher": researcher,
+    "retrieval": retrieval, "row": row,
+}  # fmt: skip
 
 # WebShop
 

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from agentgym.registry import ROWS
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import begun
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
@@ -35,8 +36,7 @@ def test_the_window_by_hand() -> None:
     for options, expected in [*forms, ({"instructions": "Be quick."}, "Be quick.")]:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
         assert (system, user) == ({"role": "system", "content": expected}, {"role": "user", "content": "cell 2"})
-    env = PromptWindow(CorridorEnv(), history=2)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(CorridorEnv(), history=2), options={"index": 2})
     assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"
     env.step("left")
     assert _user(env.step("left")[0]) == (
@@ -45,8 +45,7 @@ def test_the_window_by_hand() -> None:
         "Now you see:\ncell 1"
     )
     assert _user(env.reset(options={"index": 3})[0]) == "cell 3"
-    env = PromptWindow(CorridorEnv(), history=None)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(CorridorEnv(), history=None), options={"index": 2})
     for command in ("left", "right", "left", "right"):
         text = _user(env.step(command)[0])
     assert text.count("you did") == 4
@@ -61,8 +60,7 @@ def test_the_window_by_hand() -> None:
 def test_commands_are_listed_and_kept() -> None:
     env = PromptWindow(CorridorEnv(), admissible=True, **BARE)
     assert _user(env.reset(options={"index": 2})[0]) == "cell 2\n\nCommands you can give now: left, right"
-    env = PromptWindow(ReplyParser(CorridorEnv()), history=2)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(ReplyParser(CorridorEnv()), history=2), options={"index": 2})
     env.step("<think>long</think><action>right</action>")
     text = _user(env.step("no idea")[0])
     assert "Step 1, you did: right\n" in text
