@@ -1,6 +1,5 @@
 """What models and pages write reaches prompts, parsers and planes: without what cannot be encoded."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from gymnasium.utils.env_checker import check_env
 from agentgym.outside.text import MOST_CHARACTERS
 from tests.cases import cases
 from tests.corridor import CorridorEnv
-from tests.growth import FAMILIES, text_of
 from tests.playing import begun
 from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, VectorPromptWindow, VectorReplyParser
@@ -30,13 +28,6 @@ def board(text: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
-
-
-def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded() -> None:
-    for family in FAMILIES.values():
-        short = text_of(family, 60)
-        for text in (text_of(family, 500), f"<think>{short}</think><action>{short}</action>"):
-            json.dumps(parse_reply(text), ensure_ascii=False).encode()
 
 
 def test_replies_are_cleaned_and_read_up_to_a_limit() -> None:
