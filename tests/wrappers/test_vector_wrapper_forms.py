@@ -81,7 +81,7 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         actions = rng.choice(answers, n).tolist()
         observations, *outcomes, infos = envs.step(actions)
         found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
-        assert found == singles.step(actions)
+        assert found == singles.played(actions)
         assert observations in envs.observation_space
         over = outcomes[1] | outcomes[2]
         assert envs.idle.tolist() == [bool(each) and mode is not AutoresetMode.SAME_STEP for each in over]
@@ -92,8 +92,8 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         if mode is DISABLED and begins.any():
             observations, infos = envs.reset(options={"reset_mask": begins})
             for i in np.flatnonzero(begins).tolist():
-                singles.begin(i)
-            assert [seen(observations, infos, i) for i in range(n)] == singles.rows()
+                singles.reset(i)
+            assert [seen(observations, infos, i) for i in range(n)] == singles.written()
     assert ended > 20
 
 
