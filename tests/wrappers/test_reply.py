@@ -7,7 +7,6 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -202,8 +201,6 @@ def test_the_single_wrapper() -> None:
     assert (observation, reward, info["command"], info["reply_error"]) == ("cell 3", -0.5, "", "no_action")
     assert info["is_action_valid"] is False
     assert type(info["reply_error"]) is str
-    env = ReplyParser(CorridorEnv())
-    check_env(env, skip_render_check=True)
     env.action_space.seed(0)
     assert env.action_space.sample() in {f"<action>{command}</action>" for command in ("left", "right", "jump")}
     env = ReplyParser(gym.make("AgentRL/Sokoban-v0"), action_tag="move")
@@ -325,6 +322,5 @@ def test_the_penalty_of_one_environment() -> None:
     assert env.reset(options={"index": 2})[1]["invalid_actions"] == 0
     env = begun(InvalidActionPenalty(ReplyParser(CorridorEnv()), penalty=0.25), options={"index": 2})
     assert (env.step("left")[1], env.step("<action>left</action>")[1]) == (-0.75, 0.0)
-    check_env(InvalidActionPenalty(CorridorEnv()), skip_render_check=True)
     env = begun(gym.make(InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=3.0).spec), seed=0)
     assert env.step("dance")[1] == pytest.approx(-3.1)

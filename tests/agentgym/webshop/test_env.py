@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.core import Info
-from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
+from agentgym.webshop.env import NO_PARTS, WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.pages import INDEX, page_text, text, text_rich
 from agentgym.webshop.session import Session
@@ -244,20 +243,6 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps(env))
     code = f"import pickle; print(pickle.load(open({str(path)!r}, 'rb')).observe())"
     assert printed(code).strip() == observation
-
-
-def test_a_subclass_describes_its_own_way() -> None:
-    class Counting(WebShopEnv):
-        def describe(self, valid: bool) -> Info:
-            return {**super().describe(valid), "length": len(self.observe())}
-
-    class CountingVector(WebShopVectorEnv):
-        env_class = Counting
-
-    envs = CountingVector(2, num_products=40)
-    envs.reset(seed=0)
-    observations, *_, infos = envs.step(["search[shoes]", "nothing"])
-    assert infos["length"].tolist() == [len(text) for text in observations]
 
 
 Episode = dict[str, Any]
