@@ -98,9 +98,8 @@ def test_branches_and_schemas() -> None:
     messages, _ = env.reset(seed=0)
     assert '"halve"' not in messages[0]["content"]
     messages, *_, info = env.step("halve()")
-    assert (info["reply_error"], messages[-1]["content"]) == (
-        "wrong_call", "Error: there is no tool 'halve'; there are add",
-    )  # fmt: skip
+    assert info["reply_error"] == "wrong_call"
+    assert messages[-1]["content"] == "Error: there is no tool 'halve'; there are add"
     messages, *_ = env.step("add(a=6)")
     assert '"halve"' in messages[0]["content"]
     assert env.step("halve()")[0][-1]["content"] == "3"

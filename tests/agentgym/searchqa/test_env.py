@@ -325,9 +325,8 @@ def test_comparisons_go_by_the_years_and_names_are_found() -> None:
         'Doc 2(Title: "Iva Moll") Born in Ulm in 1843, Iva Moll was a poet.'
     )
     assert reader.act(f"<information>{passages}</information>", ()) == "<answer>Iva Moll</answer>"
-    assert names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?") == [
-        "The Iron Gate", "Port Ulm", "Kingdom of Zell",
-    ]  # fmt: skip
+    found = names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?")
+    assert found == ["The Iron Gate", "Port Ulm", "Kingdom of Zell"]
     assert names_in("who wrote it in 1911?") == []
 
 

@@ -76,9 +76,8 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
         assert post(server, {"queries": ["ka", "lo"]} | ask) == (200, many)
         assert post(server, {"query": "ka"} | ask) == (200, {"result": [documents("ka", 3)]})
         assert post(server, {"queries": []} | ask) == (200, {"result": []})
-        assert post(server, {"query": "ka", "more": 1, "return_scores": True}, "/") == (
-            200, {"result": [documents("ka", 2)]},
-        )  # fmt: skip
+        asked = {"query": "ka", "more": 1, "return_scores": True}
+        assert post(server, asked, "/") == (200, {"result": [documents("ka", 2)]})
         bare = [hit["document"] for hit in documents("ka", 2)]
         for fields in ({}, {"return_scores": False}, {"topk": None}, {"topk": 0}):
             assert post(server, {"queries": ["ka"]} | fields) == (200, {"result": [bare]})
