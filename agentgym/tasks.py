@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import numbers
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from agentgym.checks import suggest, whole
+from agentgym.checks import check_name, suggest, whole
 
 #: Names that other collections use for a split, best match first.
 _MEANT = {
@@ -42,35 +43,28 @@ class Tasks(Protocol[TaskT_co]):
     @property
     def name(self) -> str:
         """What the collection is, for messages, such as "the generated games" or a folder."""
-        ...
 
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits."""
-        ...
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
-        ...
 
     def by_index(self, split: str, index: int) -> TaskT_co:
         """Return a task by its index from 0; IndexError from `count(split)` on."""
-        ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
         """Return a task by its id (a generator's beyond `count` too), of any split for None; else ValueError."""
-        ...
 
     def ids(self, split: str) -> Iterator[str]:
         """Yield the `count(split)` ids of a split in index order."""
-        ...
 
 
 class NumberedTasks(ABC, Generic[TaskT]):
-    """Generated tasks with ids "<split>/<index>".
+    """Generated `Tasks` with ids "<split>/<index>".
 
-    A subclass sets `name`, `splits`, `kind` (what messages call a task), `num_tasks` (per split; larger ids are
-    accepted too) and writes `make`.
+    A subclass sets `name`, `splits`, `kind` (for messages), `num_tasks` (of a split; ids go beyond) and writes `make`.
     """
 
     name: str
@@ -84,17 +78,14 @@ class NumberedTasks(ABC, Generic[TaskT]):
         """Return a task of an existing split by any index from 0."""
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return self.num_tasks
 
     def by_index(self, split: str, index: int) -> TaskT:
-        """Return a task; IndexError past the last one."""
         if not 0 <= index < self.num_tasks:
             raise IndexError(index)
         return self.make(split, index)
 
     def by_id(self, task_id: str, split: str | None) -> TaskT:
-        """Return a task by its id; ValueError if it belongs to another split than `split`."""
         named, _, index = task_id.rpartition("/")
         # One name per task, because episodes are grouped by task_id: "train/017" is not "train/17".
         if named not in self.splits or not re.fullmatch(f"0|[1-9][0-9]{{0,{self.most_digits - 1}}}", index):
@@ -107,21 +98,36 @@ class NumberedTasks(ABC, Generic[TaskT]):
         return self.make(named, int(index))
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in index order."""
         return (f"{split}/{index}" for index in range(self.num_tasks))
 
 
 class OfTypes:
-    """A collection from which `of_types` selects tasks of some types; task_ids of others stay valid."""
+    """A collection from which `of_types` selects tasks of some types; task_ids of others stay valid.
+
+    A subclass sets `name`, `task_types` and `_kinds` (the selected ones), and `numbered` if types also have numbers.
+    """
 
     name: str
+    numbered: ClassVar[bool] = False
     _kinds: tuple[str, ...]
 
-    def of_types(self, kinds: tuple[str, ...]) -> Self:
-        """Return the tasks of some types."""
+    @property
+    def task_types(self) -> tuple[str, ...]:
+        """All types, selected or not."""
+        raise NotImplementedError
+
+    def of_types(self, kinds: Any) -> Self:
+        """Return the tasks of a type or of several, by name or number (from 1); ValueError for an unknown one."""
+        known, chosen = self.task_types, set()
+        for kind in kinds if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,):
+            whole = self.numbered and isinstance(kind, numbers.Integral) and not isinstance(kind, bool)
+            name = known[int(kind) - 1] if whole and 0 < kind <= len(known) else kind
+            chosen.add(check_name(name, known, "task type"))
+        if not chosen:
+            raise ValueError("task_types is empty: name at least one task type, or pass None for all")
         narrowed = copy.copy(self)
-        narrowed._kinds = kinds
-        narrowed.name = f"{self.name} of the types {', '.join(kinds)}"
+        narrowed._kinds = tuple([kind for kind in known if kind in chosen])
+        narrowed.name = f"{self.name} of the types {', '.join(narrowed._kinds)}"
         return narrowed
 
 
@@ -151,7 +157,8 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: Generator) -> TaskT_co:
     """Return the task for the options of a reset; `rng` draws the index if they leave it open.
 
-    Options: `task_id`, with or without `split`; or `split` and `index`, with or without options that narrow `tasks`.
+    Options: `task_id`, with or without `split`; or `split` and `index`, with or without `task_type` (see `OfTypes`) and
+    options that narrowed `tasks` before.
     None means not given. Raises a ValueError if they exclude each other or name something unknown.
     """
     options = given(options) if options else {}
@@ -167,6 +174,8 @@ def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: 
             raise ValueError(f"option 'task_id' must be a string, got {task_id!r}")
         return tasks.by_id(str(task_id), named)
     split = check_split(tasks, split) if named is None else named
+    if "task_type" in options and isinstance(tasks, OfTypes):
+        tasks = tasks.of_types(options["task_type"])
     count = tasks.count(split)
     if not count:
         raise ValueError(f"split {split!r} of {tasks.name} holds no task; known splits: {', '.join(tasks.splits)}")

@@ -29,10 +29,10 @@ class ToolReply(NamedTuple):
     """What `read_tool_reply` found.
 
     Attributes:
-        command: the call in the short form, several in lines; "" where there is none that can be made.
+        command: the call in the short form, several in lines; "" if no call can be made.
         error: value of `wrappers.reply.ReplyError`.
-        wrong: what is wrong in words for the model, "" for nothing.
-        thought: what was written before `</think>`.
+        wrong: the error in words for the model, "" without one.
+        thought: the text before `</think>`.
     """
 
     command: str
@@ -100,7 +100,7 @@ def listed_tools(env: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def checks_calls(env: Any) -> bool:
-    """Say whether an environment itself answers calls that do not fit its tools."""
+    """Return whether an environment itself answers calls that do not fit its tools."""
     return bool(getattr(env.unwrapped, "checks_calls", False))
 
 
@@ -135,10 +135,10 @@ _COMMAND = {
 def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnvironment") -> type[Any]:
     """Return a class with a method for each tool of an environment, as TRL's `environment_factory` takes it.
 
-    An object has `reset(**row)`, which starts the task that the row's `split`, `index`, `task_id` and `seed` name and
-    returns what is seen; a method per tool, with the schema's description and types, which returns the answer; and
-    `get_reward()`, the sum of the rewards. Calls that do not fit are answered with what is wrong, and calls after the
-    end with a sentence. An environment without tools has the method `act(command)`, which its instructions describe.
+    An object has `reset(**row)`, which starts the task of the row's `split`, `index`, `task_id` and `seed` and returns
+    the observation; a method per tool, with the schema's description and types, which returns the answer; and
+    `get_reward()`, the sum of the rewards. Calls that do not fit are answered with the error, and calls after the end
+    with a sentence. An environment without tools has the method `act(command)`, which its instructions describe.
 
     Args:
         make: makes the environment; its attribute `tools` lists its tools.
@@ -168,7 +168,7 @@ def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnv
 
 
 class _Called:
-    """What all classes of `tool_environment` have in common."""
+    """The base of all classes of `tool_environment`."""
 
     _make: Callable[[], gym.Env[str, str]]
     _tools: Tools
@@ -217,7 +217,7 @@ def _text(observation: Any) -> str:
 
 
 def _method(tool: Mapping[str, Any]) -> Any:
-    """Return a method whose signature and docstring say what a tool's schema does."""
+    """Return a method with the signature and docstring of a tool's schema."""
     schema = tool.get("parameters") or {}
     required = schema.get("required") or ()
     properties = schema.get("properties") or {}

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agentgym.alfworld.expert import distance, optimal_commands, plan
-from agentgym.alfworld.game import Game
+from agentgym.alfworld.game import Game, put_command
 from agentgym.alfworld.goals import goals_done, id_with, split_id
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
-from agentgym.alfworld.tasks import Games, check_task_types, choose_game, find_games, game_of
+from agentgym.alfworld.tasks import Games, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, introduction
 from agentgym.checks import check_repairs, keywords_checked, real
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import check_split
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
-INSTRUCTIONS: str = TEXTS["instructions"]
-_PUT = {"move": "move <thing> to <receptacle>", "put": "put <thing> in/on <receptacle>"}
 _OFF = -1
 
 
@@ -89,7 +87,6 @@ class ALFWorldEnv(TextEnv[str]):
     (1.0, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
     SETTLED = ("task_id", "won", "score", "task_type")
 
@@ -115,16 +112,16 @@ class ALFWorldEnv(TextEnv[str]):
         self.tasks: Games = find_games(data, cache, generator)
         self.split = self.tasks.first if split is None else check_split(self.tasks, split)
         if task_types is not None:
-            self.tasks = self.tasks.of_types(check_task_types(task_types))
+            self.tasks = self.tasks.of_types(task_types)
         self.reward = real("reward", reward, expected="a finite number")
         self.repairs = check_repairs(repairs, REPAIRS)
         self._show_status = "status" in self.repairs
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("look", "inventory"))
-        self.instructions = INSTRUCTIONS.format(put=_PUT[self.tasks.dialect(self.split)])
+        put = put_command(self.tasks.dialect(self.split), "<thing>", "<receptacle>")
+        self.instructions = TEXTS["instructions"].format(put=put)
 
     def begin(self, options: dict[str, Any]) -> None:
-        self._load(choose_game(self.tasks, self.split, options, self.np_random))
+        self._load(choose(self.tasks, self.split, options, self.np_random))
 
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)
@@ -176,12 +173,12 @@ class ALFWorldEnv(TextEnv[str]):
     def set_state(self, state: Any) -> None:
         task_id, world, changes, text, followed = state
         if not self._begun or self.world.game.task_id != task_id:
-            self._load(game_of(self.tasks, task_id))
+            self._load(self.tasks.by_id(task_id, None))
         self.world.set_state(world, changes)
         self._text, self._followed = text, followed
 
     def content(self, task_id: str) -> Any:
-        return game_of(self.tasks, task_id).content
+        return self.tasks.by_id(task_id, None).content
 
     def fulfilled(self) -> tuple[str, ...]:
         """Return the task_ids of the household with every other goal that holds now and did not hold at the start."""

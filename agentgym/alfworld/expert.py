@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits, put_command
 from agentgym.alfworld.rules import World
 
 #: Larger than the cost of any plan.
@@ -48,9 +48,10 @@ class Planner:
         self.game = game
         self._kind = game.task_type
         self._wanted = game.goal_objects
-        self._at = [sum(1 << receptacle for receptacle in here) for here in game.local]
+        room = game.room
+        self._at = room.reach
         self._goals = sum(1 << receptacle for receptacle in game.goal_receptacles)
-        self._machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges}.get(self._kind, 0)
+        self._machines = {CLEAN: room.sinks, HEAT: room.microwaves, COOL: room.fridges}.get(self._kind, 0)
         self._stands = tuple({game.places[receptacle]: receptacle for receptacle in bits(self._machines)}.items())
         self._accepting: dict[int, int] = {}
 
@@ -98,14 +99,14 @@ class Planner:
             return ()
         starts = {command for command, after in self._here(now) if self.best(after)[0] == price - 1}
         for loc in self._ways(now, price):
-            starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.local[loc])
+            starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.room.local[loc])
         return tuple(sorted(starts))
 
     # Commands at this location, and the next location
 
     def _here(self, now: Situation) -> Iterator[tuple[str, Situation]]:
         game, wanted, held = self.game, self._wanted, now.held
-        for receptacle in game.local[now.loc]:
+        for receptacle in game.room.local[now.loc]:
             bit, name, content = 1 << receptacle, game.receptacles[receptacle], now.contents[receptacle]
             if self._kind == LOOK:
                 for lamp in bits(content & game.goal_lamps & ~now.lit):
@@ -264,9 +265,7 @@ class Planner:
 
     def _hand(self, verb: str, item: int, receptacle: int) -> str:
         thing, name = self.game.objects[item], self.game.receptacles[receptacle]
-        if verb == "take":
-            return f"take {thing} from {name}"
-        return f"move {thing} to {name}" if self.game.dialect == "move" else f"put {thing} in/on {name}"
+        return f"take {thing} from {name}" if verb == "take" else put_command(self.game.dialect, thing, name)
 
 
 def plan(state: World) -> tuple[str, ...] | None:

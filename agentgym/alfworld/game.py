@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
+from sys import intern
 from typing import Any
 
 #: The six kinds of task, in the numbering of the original (1 to 6).
@@ -22,8 +23,8 @@ TASK_TYPES: tuple[str, ...] = (
 PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
 
 #: The two wordings in which games exist: "move" (`move x to y`, with `help`) and the older "put" (`put x in/on y`,
-#: arrival at `loc n`, no `help`).
-DIALECTS: tuple[str, ...] = ("move", "put")
+#: arrival at `loc n`, no `help`), with what stands between thing and place.
+DIALECTS: dict[str, str] = {"move": " to ", "put": " in/on "}
 _ALWAYS = {"move": ("help", "inventory", "look"), "put": ("inventory", "look")}
 
 #: Location without a receptacle in reach.
@@ -187,12 +188,7 @@ class Game:
     fits: tuple[int, ...]
     #: Derived: the part shared with all games in the room; objects that cut; positions of names.
     room: Room = field(init=False, repr=False)
-    local: tuple[tuple[int, ...], ...] = field(init=False)
-    sinks: int = field(init=False)
-    microwaves: int = field(init=False)
-    fridges: int = field(init=False)
     knives: int = field(init=False)
-    receptacle_index: dict[str, int] = field(init=False)
     object_index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -200,23 +196,14 @@ class Game:
         room = room_of(self.receptacles, kinds, places, len(self.locations), self.openable, self.dialect)
         fix = object.__setattr__
         fix(self, "room", room)
-        fix(self, "local", room.local)
-        fix(self, "sinks", room.sinks)
-        fix(self, "microwaves", room.microwaves)
-        fix(self, "fridges", room.fridges)
         fix(self, "knives", mask(i for i, kind in enumerate(self.object_types) if kind in KNIVES))
-        fix(self, "receptacle_index", room.index)
         fix(self, "object_index", dict(zip(self.objects, range(len(self.objects)), strict=True)))
 
     @property
     def content(self) -> list[Any]:
         """Return everything but name and walkthrough as plain values; see `agentgym.core.TextEnv.content`."""
-        return [
-            self.task_type, self.task, self.dialect, self.receptacles, self.places, self.start, self.openable,
-            self.objects, self.pickupable, self.cleanable, self.heatable, self.coolable, self.toggleable,
-            self.sliceable, self.vessels, self.cool, self.contents, self.seen_from, self.inner, self.goal_objects,
-            self.goal_receptacles, self.goal_lamps, self.fits,
-        ]  # fmt: skip
+        left_out = ("task_id", "receptacle_types", "locations", "object_types", "walkthrough")  # names show the types
+        return [getattr(self, each.name) for each in fields(self) if each.init and each.name not in left_out]
 
     def names(self, objects: int) -> list[str]:
         names, result = self.objects, []
@@ -238,6 +225,11 @@ def mask(positions: Iterable[int]) -> int:
     return result
 
 
+def put_command(dialect: str, thing: str, place: str) -> str:
+    """Return the command that puts a thing into or onto a receptacle."""
+    return f"{dialect} {thing}{DIALECTS[dialect]}{place}"
+
+
 def bits(mask: int) -> Iterator[int]:
     """Yield the positions in a bit mask, ascending."""
     while mask:
@@ -246,17 +238,12 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-@lru_cache(maxsize=65536)
-def _name(base: str, number: int) -> str:
-    return f"{base} {number}"
-
-
 def numbered(bases: Sequence[str]) -> tuple[str, ...]:
     """Return names in listing order: numbers count down to 1 within a base ("drawer 2", "drawer 1")."""
     left = Counter(bases)
     names = []
     for base in bases:
-        names.append(_name(base, left[base]))
+        names.append(intern(f"{base} {left[base]}"))
         left[base] -= 1
     return tuple(names)
 

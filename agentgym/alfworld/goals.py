@@ -65,7 +65,7 @@ def goals_met(state: World, receptacles: Iterable[int]) -> set[Goal]:
                 met.add(Goal(TWO, kind, place))
             once.add(kind)
     if state.held >= 0:
-        within = mask(i for receptacle in game.local[state.loc] for i in bits(state.contents[receptacle]))
+        within = mask(i for receptacle in game.room.local[state.loc] for i in bits(state.contents[receptacle]))
         lit = within & game.toggleable & state.toggled
         met.update([Goal(LOOK, kinds[state.held], kinds[lamp]) for lamp in bits(lit)])
     return met
@@ -128,7 +128,7 @@ def with_goal(game: Game, goal: Goal) -> Game:
     if goal.task_type == LOOK:
         lamps, places = _of_kind(game, goal.place) & game.toggleable, ()
     # an object that is cool at the start needs no fridge
-    machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges | wanted & game.cool}.get(
+    machines = {CLEAN: game.room.sinks, HEAT: game.room.microwaves, COOL: game.room.fridges | wanted & game.cool}.get(
         goal.task_type, -1
     )
     for there, what in (

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentgym.alfworld import things
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
+from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TWO, put_command
 from agentgym.alfworld.generated.households import MACHINES, ROOMS
 from agentgym.alfworld.goals import SENTENCES
 
@@ -194,7 +194,8 @@ class ALFWorldPlayer:
     def _put(self, known: Beliefs, places: Collection[str], admissible: Collection[str]) -> str:
         held, possible = known.held, set(admissible)
         wanted = known.where(kind_of(held)) if known.task.kind == TWO else {}
-        open_here = {name: puts.pop() for name in places if (puts := self._put_commands(held, name) & possible)}
+        puts = [(name, put_command(dialect, held, name)) for name in places for dialect in DIALECTS]
+        open_here = {name: command for name, command in puts if command in possible}
         left = [name for name in places if (held, name) not in self._refused]
         for choices in ([name for name in left if name in wanted], left):
             ready = [name for name in (open_here if choices is left else choices) if name in open_here]
@@ -207,10 +208,6 @@ class ALFWorldPlayer:
                     return f"go to {choice}"
                 self._refused.add((held, choice))  # it is open and does not accept the object
         return "go to "
-
-    @staticmethod
-    def _put_commands(thing: str, receptacle: str) -> set[str]:
-        return {f"move {thing} to {receptacle}", f"put {thing} in/on {receptacle}"}
 
     def _search(self, known: Beliefs, kind: str) -> str:
         unseen = [name for name in known.receptacles if name not in known.seen]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
-from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, room, surroundings
+from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, TWO, Game, Stand, put_command
+from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, carried, closer_look, condition, inside, surroundings, view
 
 #: The effect of each repair. By default the household behaves exactly as the original.
 REPAIRS: dict[str, str] = TEXTS["repairs"]
@@ -22,7 +22,7 @@ def reached(world: World) -> bool:
         if world.held < 0 or not wanted >> world.held & 1:
             return False
         lit = game.goal_lamps & world.toggled
-        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.local[world.loc])
+        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.room.local[world.loc])
     if kind == TWO:
         return any((contents[receptacle] & wanted).bit_count() > 1 for receptacle in game.goal_receptacles)
     if kind == CLEAN:
@@ -54,12 +54,12 @@ class Memory:
 
     __slots__ = ("commands", "texts")
 
-    def __init__(self, game: Game, variant: int) -> None:
+    def __init__(self, game: Game, *repairs: bool) -> None:
         self.texts: list[str | None] = [None] * len(game.receptacles)
         self.commands: dict[int, tuple[str, ...]] = {}
 
 
-#: The memory of a game in a `World.variant`; the last 512 are kept, at most 20 MB.
+#: The memory of a game with the repairs that change the admissible commands; the last 512 are kept, at most 20 MB.
 memory_of = lru_cache(maxsize=512)(Memory)
 
 
@@ -75,14 +75,13 @@ class World:
         seen_from: per location, the objects that the data places there.
         taken: per receptacle, the objects taken from it and not put back since.
         touched: receptacles whose contents may differ from the start.
-        variant: number of the combination of repairs that changes the admissible commands.
         memory: the cache that the episodes of this game share.
     """
 
     __slots__ = (
         "_carried", "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible",
         "game", "held", "hot", "loc", "look_at_start", "memory", "one_copy", "open", "seen_from", "sliced",
-        "switch_off", "taken", "toggled", "touched", "variant", "won",
+        "switch_off", "taken", "toggled", "touched", "won",
     )  # fmt: skip
 
     _commands: tuple[str, ...] | None
@@ -96,8 +95,7 @@ class World:
         self.one_copy = "ghosts" in repairs
         self.look_at_start = "look" in repairs
         self.switch_off = "toggle" in repairs
-        self.variant = 2 * self.examine_visible + self.arrive_at_shared
-        self.memory = memory_of(game, self.variant)
+        self.memory = memory_of(game, self.examine_visible, self.arrive_at_shared)
         self.loc = game.start
         self.held = -1
         self.open = self.clean = self.hot = self.toggled = self.sliced = self.touched = 0
@@ -183,7 +181,7 @@ class World:
 
     def here(self, name: str) -> int:
         """Return the position of the named receptacle, -1 when it is not at the agent's location."""
-        receptacle = self.game.receptacle_index.get(name, -1)
+        receptacle = self.game.room.index.get(name, -1)
         return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
 
     def in_hand(self, name: str) -> bool:
@@ -195,7 +193,7 @@ class World:
     # One method per verb: it takes the rest of the command and returns the text, or None if impossible.
 
     def _go(self, rest: str) -> str | None:
-        receptacle = self.game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
+        receptacle = self.game.room.index.get(rest[3:], -1) if rest[:3] == "to " else -1
         return None if receptacle < 0 else self._go_to(receptacle)
 
     def _go_to(self, receptacle: int) -> str | None:
@@ -206,7 +204,7 @@ class World:
             self._commands = None
             if game.task_type == LOOK:
                 self.won = reached(self)
-        elif not (self.arrive_at_shared and len(game.local[place]) > 1):
+        elif not (self.arrive_at_shared and len(game.room.local[place]) > 1):
             return None
         where = game.receptacles[receptacle] if game.dialect == "move" else game.locations[place]
         closed = (game.openable & ~self.open) >> receptacle & 1
@@ -249,25 +247,14 @@ class World:
         self.won = reached(self)
         return f"You pick up the {name} from the {where}."
 
-    def _move(self, rest: str) -> str | None:
-        if self.game.dialect != "move":
-            return None
-        name, _, where = rest.partition(" to ")
-        return f"You move the {name} to the {where}." if self._put_down(name, where) else None
-
-    def _put(self, rest: str) -> str | None:
-        if self.game.dialect != "put":
-            return None
-        name, _, where = rest.partition(" in/on ")
-        return f"You put the {name} in/on the {where}." if self._put_down(name, where) else None
-
-    def _put_down(self, name: str, where: str) -> bool:
+    def _put(self, rest: str, verb: str) -> str | None:
+        name, between, where = rest.partition(DIALECTS[verb])
         receptacle = self.here(where)
-        if not self.in_hand(name) or receptacle < 0 or not self.accessible(receptacle):
-            return False
+        if verb != self.game.dialect or not self.in_hand(name) or receptacle < 0 or not self.accessible(receptacle):
+            return None
         bit = 1 << self.held
         if not self.game.fits[receptacle] & bit:
-            return False
+            return None
         self.contents[receptacle] |= bit
         self.taken[receptacle] &= ~bit
         self.touched |= 1 << receptacle
@@ -275,13 +262,13 @@ class World:
         self.held = -1
         self._changed()
         self.won = reached(self)
-        return True
+        return f"You {verb} the {name}{between}the {where}."
 
     def _treat(self, rest: str, verb: str) -> str | None:
         machines, objects, state, ended = _TREATMENTS[verb]
         name, _, where = rest.partition(" with ")
         receptacle = self.here(where)
-        if receptacle < 0 or not getattr(self.game, machines) >> receptacle & 1:
+        if receptacle < 0 or not getattr(self.game.room, machines) >> receptacle & 1:
             return None
         if not self.in_hand(name) or not getattr(self.game, objects) >> self.held & 1:
             return None
@@ -297,7 +284,7 @@ class World:
         item = self.game.object_index.get(rest, -1)
         if item < 0 or not self.game.toggleable >> item & 1:
             return None
-        if not any(self.contents[receptacle] >> item & 1 for receptacle in self.game.local[self.loc]):
+        if not any(self.contents[receptacle] >> item & 1 for receptacle in self.game.room.local[self.loc]):
             return None
         off = self.switch_off and bool(self.toggled >> item & 1)
         self.toggled = self.toggled ^ 1 << item if off else self.toggled | 1 << item
@@ -326,14 +313,14 @@ class World:
         return closer_look(self, item)
 
     def _in_sight(self, item: int) -> bool:
-        here = self.game.local[self.loc]
+        here = self.game.room.local[self.loc]
         return any(self.accessible(receptacle) and self.contents[receptacle] >> item & 1 for receptacle in here)
 
     def _look(self, rest: str) -> str | None:
         if rest:
             return None
-        if self.look_at_start and not self.game.local[self.loc]:
-            return room(self.game)
+        if self.look_at_start and not self.game.room.local[self.loc]:
+            return view(self.game.room)
         return surroundings(self)
 
     def _inventory(self, rest: str) -> str | None:
@@ -360,8 +347,7 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "open": World._open,
     "close": World._close,
     "take": World._take,
-    "move": World._move,
-    "put": World._put,
+    **{verb: partial(World._put, verb=verb) for verb in DIALECTS},
     **{verb: partial(World._treat, verb=verb) for verb in _TREATMENTS},
     "use": World._use,
     "slice": World._slice,
@@ -440,7 +426,7 @@ def _takes(world: World, stand: Stand) -> list[str]:
 
 def _puts(world: World, stand: Stand, item: str) -> list[str]:
     game, held = world.game, world.held
-    pattern = f"move {item} to " if game.dialect == "move" else f"put {item} in/on "
+    pattern = put_command(game.dialect, item, "")
     return [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] >> held & 1]
 
 

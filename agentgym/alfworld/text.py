@@ -29,18 +29,14 @@ def introduction(game: Game) -> str:
     """Return the observation of a reset."""
     return (
         "-= Welcome to TextWorld, ALFRED! =-\n\n"
-        f"{room(game)}\n\n"
+        f"{view(game.room)}\n\n"
         f"Your task is to: {game.task}."
     )  # fmt: skip
 
 
-def room(game: Game) -> str:
-    """Return the sentence that lists all receptacles."""
-    return _listed(game.room)
-
-
 @lru_cache(maxsize=1024)
-def _listed(room: Room) -> str:
+def view(room: Room) -> str:
+    """Return the sentence that lists all receptacles."""
     seen = with_articles(room.receptacles)
     return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
 
@@ -66,7 +62,7 @@ def _inside(game: Game, receptacle: int, contents: int) -> str:
 def surroundings(state: World) -> str:
     """Return the text of `look`; the floor lists an object once per receptacle here from which it was taken."""
     game = state.game
-    here = game.local[state.loc]
+    here = game.room.local[state.loc]
     if not here:
         return LOOK_AT_START
     floor = []

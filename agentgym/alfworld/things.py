@@ -15,6 +15,8 @@ RECEPTACLE_TYPES: tuple[str, ...] = tuple(CAN_CONTAIN)
 SOMETIMES_OPENABLE = frozenset({"Drawer", "Safe", "Cabinet"})
 ALWAYS_OPENABLE = frozenset({"Fridge", "Microwave"})
 
+#: Properties of objects, as the facts of a game name them.
+FLAGS = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
 _CUTLERY, _FOOD, _DISHES, _POTS, _FIXED, _PLAIN = (frozenset(words.split()) for words in _TABLES["kinds"].values())
 CLEANABLE = _CUTLERY | _FOOD | _DISHES | _POTS | {"Lettuce"}
 HEATABLE = _FOOD | _DISHES | {"Bread"}

@@ -77,14 +77,8 @@ class Turn(NamedTuple):
 
 def turn_line(names: tuple[str, str], turn: Turn) -> str:
     """Return a turn as lines of the observation; `none` is not mentioned."""
-    number, (first, second) = turn
-    if second.kind == "none":
-        acts = "" if first.kind == "none" else act_line(names[0], first)
-    elif first.kind == "none":
-        acts = act_line(names[1], second)
-    else:
-        acts = f"{act_line(names[0], first)};{act_line(names[1], second)}"
-    return f"Turn #{number}: {acts}\n"
+    acts = [act_line(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"]
+    return f"Turn #{turn.number}: {';'.join(acts)}\n"
 
 
 #: Maximum number of characters of turns in an observation (the latest): they and an opening fit into a `TextSpace`.
@@ -165,7 +159,6 @@ class Player(Protocol):
 
         It must depend on the view alone, so that dialogues can be branched.
         """
-        ...
 
 
 def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
@@ -175,6 +168,13 @@ def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
     except OSError as error:
         acts = [lost(player, error)] * len(views)
     return [_sound(act, player) for act in complete(acts, len(views), player, "act")]
+
+
+def converse(sides: Sequence[Any], player: Player) -> None:
+    """Let a player act for all sides in turn (`view` is not None), in one call per round; `hear` takes its acts."""
+    while waiting := [(side, view) for side in sides if (view := side.view) is not None]:
+        for (side, _), act in zip(waiting, ask_player(player, [view for _, view in waiting]), strict=True):
+            side.hear(act)
 
 
 def lost(who: object, error: OSError) -> Failure:

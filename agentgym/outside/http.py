@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from agentgym.checks import Range, check_value, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
@@ -103,8 +104,11 @@ class HttpClient:
         if "@" in parts[0].netloc and any(name.lower() == "authorization" for name in self._headers):
             raise ValueError("expected user and password in the URL, or a header Authorization; got both")
         self.url = redact(url)
-        self.timeout, self.retries, self.backoff = float(timeout), int(retries), float(backoff)
-        self._concurrency, self._most_bytes = concurrency, most_bytes
+        check_value("timeout", timeout, float, Range(above=0))
+        check_value("backoff", backoff, float, Range(low=0))
+        self.timeout, self.backoff = float(timeout), float(backoff)
+        self.retries, self._concurrency = whole("retries", retries, 0), whole("concurrency", concurrency, 1)
+        self._most_bytes = most_bytes
         self._secrets, self._certain = _secrets(parts, self._headers)
         longest = max(map(len, self._secrets), default=0)
         self._looked_at = max(_READ_OF_REASON, _READ_PER_CHARACTER * longest)
@@ -141,8 +145,7 @@ class HttpClient:
         """Return the JSON value of an answer without credentials in any string or name; DataError for invalid JSON.
 
         `agentgym.outside.redaction.hide` finds them. Secrets of at most five characters and headers of letters alone
-        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare` is that of
-        `agentgym.outside.text.read_json`.
+        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare`: see `read_json`.
         """
         try:
             return self.without_keys(read_json(answer.content, spare=spare))

@@ -97,8 +97,8 @@ class InTurns(TwoAgents, AECEnv[str, str, str]):  # type: ignore[misc]  # Pettin
     def start(self, first: str) -> None:
         """Begin an episode in which this agent acts first."""
         self.agents, self.agent_selection = list(self.AGENTS), first
-        self.rewards, self._cumulative_rewards = self.each(lambda _: 0.0), self.each(lambda _: 0.0)
-        self.terminations, self.truncations = self.each(lambda _: False), self.each(lambda _: False)
+        self.rewards, self._cumulative_rewards = dict.fromkeys(self.AGENTS, 0.0), dict.fromkeys(self.AGENTS, 0.0)
+        self.terminations, self.truncations = dict.fromkeys(self.AGENTS, False), dict.fromkeys(self.AGENTS, False)
 
     def step(self, action: str | None) -> None:
         """Play the selected agent's command; at the end, None takes an agent out."""

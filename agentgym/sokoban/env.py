@@ -52,6 +52,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         self.tasks: Levels = find_levels(levels, generator)
         self.split = self.tasks.first if split is None else check_split(self.tasks, split)
         self.style = Style(symbols, separator)
+        self._plain = self.style.plain
         self._painter = Painter(tile_size)
         self.action_space = TextSpace(samples=DIRECTIONS)
         self.instructions = (
@@ -209,11 +210,6 @@ class SokobanEnv(SokobanBase[str]):
     >>> env.step("right")[1:3]
     (10.9, True)
     """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.observation_space = TextSpace()
-        self._plain = self.style.plain
 
     def observe(self) -> str:
         return self._key if self._plain else self.style(self._key)

@@ -127,10 +127,9 @@ def board_cells(level: Level, player: int, boxes: int) -> bytearray:
 _TARGET, _BOX, _DONE, _PLAYER, _ABOVE = map(_cell, DEFAULT[2:])
 
 
-def board_text(level: Level, player: int | None = None, boxes: int | None = None) -> str:
-    """Return a board in the default symbols, rows joined by line breaks; by default at the level's start."""
-    boxes = level.boxes if boxes is None else boxes
-    cells = board_cells(level, level.player if player is None else player, boxes)
+def board_text(level: Level) -> str:
+    """Return the board of a level in the default symbols, rows joined by line breaks."""
+    cells = board_cells(level, level.player, level.boxes)
     return cells.decode("latin-1").replace(STAND_IN, DEFAULT.box_on_target)
 
 

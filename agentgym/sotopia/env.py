@@ -2,13 +2,13 @@
 
 import hashlib
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from agentgym.checks import check_name, keywords_checked, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.outside.dialogue import NONE, Act, Failure, Player, ask_player, parse, write
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, View, converse, parse, write
 from agentgym.sotopia import dialogue
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
@@ -28,7 +28,7 @@ class SotopiaEnv(TextEnv[str]):
     line each. The table in `profiles` shows what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
-    "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.
+    "leave") and `argument`, see `agentgym.outside.dialogue.parse`. Other texts are invalid actions and do nothing.
 
     **Reward.** At the end the goal score in 0..1; with `reward="success"` 0 or 1, with "overall" the mean of all seven
     dimensions (-30/7 to 37/7).
@@ -97,11 +97,10 @@ class SotopiaEnv(TextEnv[str]):
         self.max_turns = whole("max_turns", max_turns, 1)
         self.reward = check_name(reward, dialogue.REWARDS, "reward")
         self.success_threshold = dialogue.check_threshold(success_threshold)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=dialogue.COMMANDS)
         self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
-        self._alone = True
-        self._played: str | None = None
+        self.alone = True
+        self._submitted: str | None = None
         self._expert = make_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
@@ -111,7 +110,7 @@ class SotopiaEnv(TextEnv[str]):
         task = choose(self.tasks, self.split, options, self.np_random)
         me = int(self.np_random.integers(2)) if role == "random" else int(role)
         self._load(task, me, draw_schedule(self.order, self.max_turns, self.np_random))
-        if self._alone:
+        if self.alone:
             _converse([self])
 
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
@@ -123,13 +122,14 @@ class SotopiaEnv(TextEnv[str]):
         self._mark = -1
         self._result: dialogue.Result | None = None
         self._valid = True
-        self._played = None
+        self._submitted = None
 
     @property
-    def waits(self) -> bool:
-        """The partner has to act."""
-        speakers = self.world.speakers
-        return 1 - self.me in speakers and (self._pending is not None or self.me not in speakers)
+    def view(self) -> View | None:
+        """The partner's knowledge if it has to act, else None."""
+        speakers, other = self.world.speakers, 1 - self.me
+        waits = other in speakers and (self._pending is not None or self.me not in speakers)
+        return self.world.view(other) if waits else None
 
     @property
     def unjudged(self) -> bool:
@@ -137,9 +137,9 @@ class SotopiaEnv(TextEnv[str]):
         return bool(self.world.ended) and self._result is None
 
     def submit(self, command: str) -> None:
-        """Play the agent's act; with simultaneous turns keep it until the partner's is there."""
+        """Play the agent's act, for `act` with the same object; in simultaneous turns it waits for the partner's."""
         act, self._valid = parse(command)
-        self._mark = self.world.turn
+        self._submitted, self._mark = command, self.world.turn
         speakers = self.world.speakers
         if not speakers:
             self._valid = False
@@ -148,7 +148,7 @@ class SotopiaEnv(TextEnv[str]):
         else:
             self._play(act, NONE)
 
-    def answer(self, given: Act | Failure) -> None:
+    def hear(self, given: Act | Failure) -> None:
         """Play the partner's act, or cut the dialogue off for its failure."""
         mine, self._pending = self._pending or NONE, None
         if isinstance(given, Failure):
@@ -165,16 +165,12 @@ class SotopiaEnv(TextEnv[str]):
         self._result = dialogue.result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        played, self._played = self._played, None
-        if played is None or played != command:
+        if self._submitted is not command:
             self.submit(command)
             _converse([self])
+        self._submitted = None
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
-
-    def played(self, command: str) -> None:
-        """Note that a command was played with the partner's answer (called by the vector form)."""
-        self._played = command
 
     def is_cut(self) -> bool:
         return self.world.truncated
@@ -198,13 +194,9 @@ class SotopiaEnv(TextEnv[str]):
             "unscored": bool(result.failure), "failure": result.failure,
         }  # fmt: skip
         if self._expert is not None:
-            info["expert_action"] = "" if ended else self._expert_action()
+            act = None if ended else self._expert.act([world.view(self.me)])[0]
+            info["expert_action"] = write(act) if isinstance(act, Act) else ""
         return info
-
-    def _expert_action(self) -> str:
-        assert self._expert is not None
-        act = self._expert.act([self.world.view(self.me)])[0]
-        return "" if isinstance(act, Failure) else write(act)
 
     def content(self, task_id: str) -> Any:
         return self.tasks.by_id(task_id, None).content
@@ -233,29 +225,17 @@ class SotopiaVectorEnv(TextVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         partner, judge = make_player(kwargs.pop("partner", "rules")), make_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
+        for env in self.envs:
+            env.alone = False
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         for i in running:
             self.envs[i].submit(commands[i])
         _converse([self.envs[i] for i in running])
-        for i in running:
-            self.envs[i].played(commands[i])
 
-    def _restart(
-        self,
-        indices: Sequence[int],
-        seeds: Sequence[int | None] | None = None,
-        options: Sequence[Mapping[str, Any] | None] | None = None,
-    ) -> None:
-        envs = [self.envs[i] for i in indices]
-        for env in envs:
-            env._alone = False
-        try:
-            super()._restart(indices, seeds, options)
-        finally:
-            for env in envs:
-                env._alone = True
-        opened = [i for i in indices if self.envs[i].waits]
+    def _restart(self, indices: Sequence[int], *args: Any, **kwargs: Any) -> None:
+        super()._restart(indices, *args, **kwargs)
+        opened = [i for i in indices if self.envs[i].view is not None]
         _converse([self.envs[i] for i in opened])
         for i in opened:
             self._observations[i], self._infos[i] = self.envs[i].observe(), self.envs[i].describe(True)
@@ -263,10 +243,8 @@ class SotopiaVectorEnv(TextVectorEnv):
 
 def _converse(envs: Sequence[SotopiaEnv]) -> None:
     """Play partners until each agent is in turn or its dialogue is over, then judge the finished ones."""
-    while waiting := [env for env in envs if env.waits]:
-        views = [env.world.view(1 - env.me) for env in waiting]
-        for env, act in zip(waiting, ask_player(waiting[0].partner, views), strict=True):
-            env.answer(act)
+    if envs:
+        converse(envs, envs[0].partner)
     if over := [env for env in envs if env.unjudged]:
         for env, verdict in zip(
             over, dialogue.ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True

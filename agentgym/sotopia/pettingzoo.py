@@ -1,67 +1,52 @@
 """SOTOPIA for two agents in PettingZoo's parallel and AEC forms."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from agentgym.checks import check_name, whole
+from agentgym.checks import whole
 from agentgym.core import TextSpace
 from agentgym.outside.dialogue import NONE, Act, parse
 from agentgym.outside.two_agents import InTurns, Opened, ParallelEnv, Stepped, TwoAgents
 from agentgym.sotopia import dialogue
-from agentgym.sotopia.judge import make_judge
+from agentgym.sotopia.env import SotopiaEnv
+from agentgym.sotopia.players import Silent
 from agentgym.sotopia.profiles import ROLES
-from agentgym.sotopia.rules import ORDERS, SocialWorld, draw_schedule
-from agentgym.sotopia.tasks import choose_split, load_tasks
+from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from agentgym.tasks import choose
 
 
 class PairedEnv(TwoAgents):
-    """The common part of both forms; arguments are those of `rules.SocialWorld` and `env.SotopiaEnv`."""
+    """The common part of both forms.
+
+    Args:
+        order: of turns, see `rules.SocialWorld`.
+        render_mode: "ansi" (the dialogue as the judge sees it) or None.
+        **kwargs: of `env.SotopiaEnv`, besides `partner`, `role` and `expert`.
+    """
 
     AGENTS = ROLES
     metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
-    def __init__(
-        self,
-        order: str,
-        *,
-        render_mode: str | None = None,
-        data: str | Path | None = None,
-        judge: str | dialogue.Judge = "rules",
-        families: Iterable[str] | str | None = None,
-        split: str | None = None,
-        max_turns: int = 20,
-        reward: str = "goal",
-        success_threshold: float = 6,
-        world_seed: int = 0,
-    ) -> None:
+    def __init__(self, order: str, *, render_mode: str | None = None, **kwargs: Any) -> None:
+        #: The dialogue of one agent with these arguments, which is not played.
+        self.env = SotopiaEnv(order=order, partner=Silent(), role=0, expert=False, **kwargs)
         super().__init__([TextSpace(samples=dialogue.COMMANDS) for _ in ROLES], render_mode)
-        self.order = check_name(order, ORDERS, "order")
-        self.tasks = load_tasks(data, families, world_seed)
-        self.judge = make_judge(judge)
-        self.split = choose_split(self.tasks, split, computed=dialogue.needs_game(self.judge))
-        self.max_turns = whole("max_turns", max_turns, 1)
-        self.reward = check_name(reward, dialogue.REWARDS, "reward")
-        self.threshold = dialogue.check_threshold(success_threshold)
-        self.instructions = dialogue.INSTRUCTIONS.format(turns=self.max_turns)
+        self.tasks, self.instructions = self.env.tasks, self.env.instructions
         self._rng: np.random.Generator | None = None
 
     def transcript(self) -> str:
-        """Return the dialogue so far, as the judge sees it."""
         return self.world.dialogue.text
 
     def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         given, rng = self.known(options), self._rng
         if seed is not None or rng is None:
             rng = np.random.default_rng(None if seed is None else whole("seed", seed, 0))
-        task = choose(self.tasks, self.split, given, rng)
-        dialogue.check_playable(task, self.judge)
+        env, task = self.env, choose(self.tasks, self.env.split, given, rng)
+        dialogue.check_playable(task, env.judge)
         self.task, self._rng = task, rng
-        schedule = draw_schedule(self.order, self.max_turns, rng)
-        self.world = SocialWorld(task, self.order, self.max_turns, schedule)
+        self.world = SocialWorld(task, env.order, env.max_turns, draw_schedule(env.order, env.max_turns, rng))
         self.results = dialogue.Result(), dialogue.Result()
         self._valid = [True, True]
         self.agents = list(ROLES)
@@ -75,25 +60,23 @@ class PairedEnv(TwoAgents):
             acts[role], self._valid[role] = parse(command)
         self.world.play((acts[0], acts[1]))
         if self.world.ended:
-            verdict = dialogue.ask_judge(self.judge, [self.world.dialogue])[0]
+            verdict = dialogue.ask_judge(self.env.judge, [self.world.dialogue])[0]
             self.results = dialogue.result_of(verdict, 0), dialogue.result_of(verdict, 1)
 
-    def _observation(self, agent: str, since: int | None) -> str:
-        if since is None:
-            return self.world.opening(ROLES.index(agent)) + self.world.lines(0)
-        return self.world.lines(since)
+    def _opening(self, agent: str) -> str:
+        return self.world.opening(ROLES.index(agent))
 
     def _reward_of(self, agent: str) -> float:
-        return self.results[ROLES.index(agent)].reward(self.reward, self.threshold) if self.world.ended else 0.0
+        return self.results[ROLES.index(agent)].reward(self.env.reward, self.env.success_threshold)
 
     def _info(self, agent: str) -> dict[str, Any]:
         role = ROLES.index(agent)
         world, result = self.world, self.results[role]
         return {
             "task_id": self.task.id, "is_action_valid": self._valid[role], "kinds": world.kinds(role),
-            "turn": world.turn, "speaker": world.names[role], "ended": world.ended, "won": result.won(self.threshold),
-            "goal": result.goal, "dimensions": result.dimensions, "unscored": bool(result.failure),
-            "failure": result.failure,
+            "turn": world.turn, "speaker": world.names[role], "ended": world.ended,
+            "won": result.won(self.env.success_threshold), "goal": result.goal, "dimensions": result.dimensions,
+            "unscored": bool(result.failure), "failure": result.failure,
         }  # fmt: skip
 
 
@@ -110,7 +93,7 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Opened:
         self._begin(seed, options)
-        return self.each(lambda agent: self._observation(agent, None)), self.each(self._info)
+        return self.each(self._opening), self.each(self._info)
 
     def step(self, actions: Mapping[str, str]) -> Stepped:
         self.need_reset("step")
@@ -149,7 +132,10 @@ class SotopiaAECEnv(PairedEnv, InTurns):
     def observe(self, agent: str) -> str:
         agent = self.named(agent)
         self.need_reset("observe")
-        return self._observation(agent, self._acted[agent])
+        acted = self._acted[agent]
+        return (
+            self.world.opening(ROLES.index(agent)) + self.world.lines(0) if acted is None else self.world.lines(acted)
+        )
 
     def play(self, agent: str, command: str) -> None:
         world = self.world

@@ -185,7 +185,7 @@ def refuel_data(world: World, customer_id: str, line_id: str, gb_amount: float) 
 
 
 def _charge(world: World, customer_id: str, amount: float, description: str) -> None:
-    """Put an amount on the customer's draft bill, which is made where there is none."""
+    """Add an amount to the customer's draft bill, which is made if necessary."""
     bills = (_bill(world, bill_id) for bill_id in get_customer_by_id(world, customer_id)["bill_ids"])
     draft = next((bill for bill in bills if bill["status"] == "Draft"), None)
     if draft is None:
@@ -213,7 +213,7 @@ TOOLS = (
 
 
 def set_data_usage(world: World, customer_id: str, line_id: str, data_used_gb: float) -> None:
-    """Let a line have used so much data."""
+    """Set the data that a line has used."""
     _line_of(world, customer_id, line_id)
     _change_line(world, line_id, data_used_gb=data_used_gb)
 
@@ -221,7 +221,7 @@ def set_data_usage(world: World, customer_id: str, line_id: str, data_used_gb: f
 def suspend_line_for_overdue_bill(
     world: World, customer_id: str, line_id: str, new_bill_id: str, contract_ended: bool
 ) -> None:
-    """Suspend a line for a bill of last month that was not paid, and end its contract where that is said."""
+    """Suspend a line for an unpaid bill of last month; `contract_ended` also ends its contract."""
     amount = _plan(world, line_by_id(world, line_id)["plan_id"])["price_per_month"]
     item = {"description": f"Charge for line {line_id}", "amount": amount, "date": TODAY, "item_type": "Charge"}
     bill = _new_bill(new_bill_id, customer_id, _LAST_MONTH, "Overdue").but(line_items=[item], total_due=amount)

@@ -1,7 +1,7 @@
 """The customer as a second side: it has the phone, and the desk has only words to reach it.
 
-A customer is a player (`agentgym.outside.dialogue.Player`) of role 1. It speaks, leaves, or uses a tool of
-the phone by an act of the kind "action", whose text is the call; what the phone showed is added to it.
+A customer is a player (`agentgym.outside.dialogue.Player`) of role 1. It says something, leaves, or uses a tool of the
+phone by an act of the kind "action", whose text is the call, followed in the talk by the phone's answer.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from agentgym.outside.text import clean
 from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
 from agentgym.telecom.rules import CASES, TEXTS, TOOLS
 
-#: Acts of a customer after one utterance of the desk; the turn then goes back.
+#: Maximum number of a customer's acts after one utterance of the desk.
 MOST_ACTS = 12
-#: Utterances in a row from which nothing can be done or answered, after which a customer by rules leaves.
+#: Utterances in a row without anything to do or answer after which a customer by rules leaves.
 PATIENCE = 5
-#: What stands between a call and what the phone showed.
+#: Text between a call and the phone's answer.
 ARROW = " -> "
 _KINDS = tuple(kind for kind in KINDS if kind != "non-verbal communication")
 _PHONE = {name: tool for name, tool in TOOLS.items() if tool.side == "user"}
 
 
 class Talk(NamedTuple):
-    """What was said and done so far; in `turns` role 0 is the desk, role 1 the customer.
+    """The talk so far; in `turns` role 0 is the desk, role 1 the customer.
 
     `waits`: the customer is in turn; `acts`: its acts since the desk's last words.
     """
@@ -47,7 +47,7 @@ class Talk(NamedTuple):
 
 
 def view_of(task_id: str, name: str, ticket: str, talk: Talk, seed: int, most: int) -> View:
-    """Return what the customer may know."""
+    """Return the knowledge of the customer."""
     tools = ", ".join(f"{tool.name}({', '.join(tool.known)})" for tool in _PHONE.values())
     opening = TEXTS["opening"].format(name=name, ticket=ticket, tools=tools)
     kinds = _KINDS if talk.waits else ("none",)
@@ -55,7 +55,7 @@ def view_of(task_id: str, name: str, ticket: str, talk: Talk, seed: int, most: i
 
 
 def phone_call(text: str) -> tuple[ToolCall | None, str]:
-    """Return the call of the phone in the text of an action, or what is wrong with it."""
+    """Return the call of the phone in the text of an action, or its error."""
     calls, wrong = read_calls(text)
     if not calls:
         return None, f"Error: {wrong}"
@@ -114,7 +114,7 @@ class RulesCustomer:
 
 
 def idle(turns: Sequence[Turn]) -> int:
-    """Return how many utterances of the desk in a row the phone was not used after."""
+    """Return the number of the desk's last utterances in a row that were not followed by a use of the phone."""
     count = 0
     for turn in reversed(turns):
         if turn.acts[1].kind == "action":
@@ -133,7 +133,7 @@ _STATE = re.compile(
 
 
 def asked(words: str) -> Iterator[tuple[ToolCall, str]]:
-    """Yield what the desk asks for, in its order: a call, and the state that a switch should be in, "" for any.
+    """Yield what the desk asks for, in order: a call, and the wanted state of a switch, "" for any.
 
     >>> [(call.name, state) for call, state in asked("Please turn off airplane mode, then restart. Is roaming on?")]
     [('toggle_airplane_mode', 'OFF'), ('reboot_device', ''), ('check_network_status', '')]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.outside.dialogue import Act, Failure, View, ask_player
+from agentgym.outside.dialogue import Act, Failure, View, converse
 from agentgym.outside.tool_calls import ToolCall, check_call, read_calls, write_call
 from agentgym.tasks import check_split, choose
 from agentgym.telecom.customer import ARROW, MOST_ACTS, RulesCustomer, Talk, idle, make_customer, phone_call, view_of
@@ -26,11 +26,11 @@ Side = Literal["solo", "agent"]
 #: Errors after which a case is lost, as in the original.
 MOST_ERRORS = 10
 _TRANSFER = "transfer_to_human_agents"
-#: What can be named in a call once it was seen: ids, numbers of phones, apps, amounts.
+#: Values that a call can name after they were seen: ids, phone numbers, apps, amounts.
 _NAMED = re.compile(r"\b[BCDLP]\d{4,10}\b|\b\d{3}-\d{3}-\d{4}\b|\b(?:messaging|browser)\b|\b\d+\.\d GB\b")
-#: Steps that an episode has at most, by the registered limit.
+#: Maximum number of steps of an episode, the registered limit.
 _STEPS = 100
-#: Characters of an action whose reading is remembered: most are written in a few ways.
+#: Maximum length of an action whose reading is cached.
 _SHORT = 200
 _BARE = [write_call(tool.name, {}) for tool in TOOLS.values() if not tool.required]
 _MODES = [write_call("set_network_mode_preference", {"mode": mode}) for mode in
@@ -106,8 +106,6 @@ class TelecomEnv(TextEnv[str]):
     True
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
-    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     SETTLED = ("task_id", "kind", "faults")
     checks_calls: ClassVar[bool] = True
     no_hindsight: ClassVar[str] = "a case is closed by what was broken, so no other case does as well"
@@ -150,7 +148,6 @@ class TelecomEnv(TextEnv[str]):
         self.customer = None if self.side == "solo" else make_customer(customer)
         mine = [tool.schema for tool in TOOLS.values() if self.customer is None or tool.side == "agent"]
         self.tools = [*mine, *([] if self.customer is None else [SCHEMAS["say"]]), SCHEMAS["done"]]
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=[*_BARE, "done()"] if self.customer is None else _SAYS)
         talk = "" if self.customer is None else f"\n\n{TEXTS['talk']}"
         self.instructions = f"{rules}{talk}\n\n{TEXTS['form']}"
@@ -171,7 +168,7 @@ class TelecomEnv(TextEnv[str]):
         self._values, self._known, self._held = task.start, "", task.held
 
     def _look(self, values: tuple[Any, ...]) -> None:
-        """Load a world, and work out what can be said of it."""
+        """Load a world and compute the offered commands."""
         self._world.load(values)
         self._offers, self._difference = self._commands(), Difference(self._task.start)
 
@@ -180,7 +177,7 @@ class TelecomEnv(TextEnv[str]):
         return found if self.customer is None else _spoken(found)
 
     def _judge(self, values: tuple[Any, ...]) -> None:
-        """Work out what depends on the values of the world."""
+        """Compute what depends on the values of the world."""
         self._values, self._known = values, ""
         self._held = sum(solved(self._world, self._task.assertions))
 
@@ -188,7 +185,7 @@ class TelecomEnv(TextEnv[str]):
         if self.customer is not None:
             if self._submitted is not command:
                 self.submit(command)
-                converse([self])
+                converse([self], self.customer)
             self._submitted = None
             return self._failed(self._wrong) if self._wrong else self._shows(*self._open)
         calls, wrong = _read(command) if len(command) <= _SHORT else _read_anew(command)
@@ -204,7 +201,7 @@ class TelecomEnv(TextEnv[str]):
         return self._shows(shown, before, valid, calls[0][0])
 
     def submit(self, command: str) -> None:
-        """Play the agent's part of a step with a customer; `act` with the same object tells how it went."""
+        """Play the agent's part of a step with a customer; `act` with the same object returns the result."""
         self._submitted, self._wrong, before = command, "", self._held
         calls, wrong = _read_anew(command, at_desk=True)
         if wrong and not (calls and not self.several):
@@ -214,7 +211,7 @@ class TelecomEnv(TextEnv[str]):
         for each, refused in calls if self.several else calls[:1]:
             if each.name == "say" and not refused:
                 self._talk = self._talk.said(str(each.arguments["text"]))
-                break  # what comes after it would be done before the customer answers
+                break  # later calls would be made before the customer answers
             answer, fine = self._make(each, refused)
             shown.append(answer)
             valid = valid and fine
@@ -224,11 +221,11 @@ class TelecomEnv(TextEnv[str]):
 
     @property
     def view(self) -> View | None:
-        """What the customer sees, where it is in turn."""
+        """What the customer sees; None if it is not in turn."""
         return self.seen_by_customer() if self._talk.waits and not self._end else None
 
     def seen_by_customer(self) -> View:
-        """Return what the customer knows, in turn or not."""
+        """Return the knowledge of the customer, in turn or not."""
         seed = zlib.crc32(self._task.id.encode())
         name = self._world.name or "The customer"
         return view_of(self._task.id, name, self._task.ticket, self._talk, seed, 2 * MOST_ACTS * _STEPS)
@@ -338,7 +335,7 @@ class TelecomEnv(TextEnv[str]):
         return self._known
 
     def _heard(self) -> str:
-        """Return what a customer's next act depends on: by rules its patience, else all that was said and done."""
+        """Return what the customer's next act depends on: its patience by rules, else the whole talk."""
         if isinstance(self.customer, RulesCustomer):
             return f"idle {idle(self._talk.turns)}"
         return f"talk {zlib.crc32(repr(self._talk.turns).encode('utf-8', 'surrogatepass')):08x}"
@@ -365,9 +362,9 @@ class TelecomEnv(TextEnv[str]):
         return [task.ticket, list(task.faults), [list(each) for each in (*task.assertions, *task.actions)]]
 
     def distance(self) -> float:
-        """Return the fewest calls to success, the last one included; `inf` where there is none.
+        """Return the fewest calls to success, the last one included; `inf` if success is impossible.
 
-        With a customer, what the phone does in a row is one sentence; another order might join more.
+        With a customer, consecutive calls of the phone are one sentence; another order might join more.
         """
         self.need_episode("distance")
         if self._end:
@@ -380,7 +377,7 @@ class TelecomEnv(TextEnv[str]):
         return float(sum(1 if phone else len(list(calls)) for phone, calls in itertools.groupby(plan, _of_phone)))
 
     def optimal_actions(self) -> tuple[str, ...]:
-        """Return the next call of a shortest solution; () where there is none."""
+        """Return the next call of a shortest solution; () without a solution."""
         self.need_episode("optimal_actions")
         plan = None if self._end else self._plan()
         if not plan:
@@ -402,7 +399,7 @@ def _expert(desk: GeneratedDesk | OfficialDesk, task_id: str) -> Expert:
 
 
 def _generated(faults: Sequence[int], kinds: Sequence[str], num_tasks: int, hopeless: bool) -> GeneratedDesk:
-    """Return the desk of checked arguments; equal ones share it, and with it what its expert found out."""
+    """Return the desk for some arguments, checked; equal ones share the desk and the plans of its expert."""
     least, most = (whole("TelecomEnv: faults", number, 1) for number in faults) if len(faults) == 2 else (1, 0)
     if not least <= most <= 9:
         raise ValueError(f"TelecomEnv: faults must be two numbers from 1 to 9, the smaller first, got {faults!r}")
@@ -428,29 +425,15 @@ class TelecomVectorEnv(TextVectorEnv):
         super().__init__(num_envs, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        if self.envs[0].customer is not None:
+        customer = self.envs[0].customer
+        if customer is not None:
             for i in running:
                 self.envs[i].submit(commands[i])
-            converse([self.envs[i] for i in running])
-
-
-def converse(envs: Sequence[TelecomEnv]) -> None:
-    """Let the customers of some environments act until every desk is in turn, one call of the player for all."""
-    while True:
-        views = [(env, view) for env in envs if (view := env.view) is not None]
-        if not views:
-            return
-        customer = envs[0].customer
-        assert customer is not None
-        for (env, _), act in zip(views, ask_player(customer, [view for _, view in views]), strict=True):
-            env.hear(act)
+            converse([self.envs[i] for i in running], customer)
 
 
 def _read_anew(text: str, at_desk: bool = False) -> tuple[tuple[tuple[ToolCall, str], ...], str]:
-    """Return the calls of a text, each with its `problem`, and what is wrong with the rest.
-
-    A desk with a customer has no phone, and can speak.
-    """
+    """Return the calls of a text, each with its `problem`, and the error of the rest; a desk has no phone but `say`."""
     calls, wrong = read_calls(text)
     return tuple((each, _problem_at_desk(each) if at_desk else problem(*each)) for each in calls), wrong
 

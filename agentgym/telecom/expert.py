@@ -1,4 +1,4 @@
-"""The fewest calls that solve a case, from any state: A* over what the faults are made of. Privileged."""
+"""The fewest calls that solve a case from any state, found by A* over the values that faults change. Privileged."""
 
 import heapq
 import math
@@ -14,16 +14,12 @@ from agentgym.telecom.tasks import Task
 DONE = ToolCall("done", {})
 #: Calls on the phone that may be a part of a shortest solution.
 _ON_THE_PHONE = tuple(ToolCall(*call) for call in CASES["repairs"])
-#: States that are looked at before the search gives up.
+#: Maximum number of states of a search.
 _MOST = 20_000
 
 
 class Expert:
-    """Who knows state and goal of a case.
-
-    Args:
-        task: the case. Plans are remembered for the states that they lead through.
-    """
+    """Plans of one case, remembered for the states that they lead through."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -42,11 +38,9 @@ class Expert:
         )
 
     def plan(self, world: World, left: Sequence[ToolCall]) -> tuple[ToolCall, ...] | None:
-        """Return the fewest calls to success, the last of which ends the episode; None where there is none.
+        """Return the fewest calls to success, the last of which ends the episode, or None; `world` is unchanged.
 
-        Args:
-            world: the state; as it was when this returns.
-            left: calls of the task that must have been made and have not.
+        `left` are the calls that the task requires and that were not made yet.
         """
         start = world.snapshot()
         transfer = next((call for call in left if call.name == "transfer_to_human_agents"), None)
@@ -112,7 +106,7 @@ class Expert:
         ]
 
     def _key(self, world: World) -> tuple[Any, ...]:
-        """Return what of a state the faults and their repairs are made of."""
+        """Return the values of a state that faults and their repairs change."""
         line, apn, request = world.lines[self._line], world.active_apn_settings, world.payment_request
         permissions = world.app_statuses["messaging"]["permissions"]
         details = world.vpn_details
@@ -128,7 +122,7 @@ class Expert:
         )  # fmt: skip
 
     def _reached(self, world: World, pictures: bool, data: bool) -> bool:
-        """Say whether the phone is in a network that is good enough."""
+        """Return whether the phone is in a network that is good enough."""
         network, signal = world.network_technology_connected, world.network_signal_strength
         if data:
             return network == "5G" and signal in ("good", "excellent")
@@ -137,7 +131,7 @@ class Expert:
         )
 
     def _least(self, world: World) -> float:
-        """Return a number of calls that no solution is shorter than: one for each thing that is still broken."""
+        """Return a lower bound of the calls to a solution: one for each thing that is still broken."""
         searching = other = 0  # repairs that look for a network, and those that do not
         names = {call.name for call in self.task.assertions}
         if ToolCall("assert_service_status", {"expected_status": "no_service"}) in self.task.assertions:
@@ -167,7 +161,7 @@ class Expert:
                 world.airplane_mode + world.sim_card_missing + (no_mmsc or apn["apn_name"] == "broken")
                 + ((data and mode != "4g_5g_preferred") or (pictures and mode == "2g_only"))
             )  # fmt: skip
-            # Where the phone only has to look again, that is a call of its own.
+            # If the phone only has to search again, that is a call of its own.
             searching += repairs or not searching
             other += not world.line_active
         if self._amount is not None:

@@ -11,23 +11,23 @@ from agentgym.telecom.state import TODAY
 
 _NUMBER = re.compile(r"\d{3}-\d{3}-\d{4}")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) GB")
-#: What the published rules allow at most, where the ticket names no amount.
+#: Maximum of the published rules, used if the ticket names no amount.
 _MOST_GB = 2.0
 Ask = Callable[..., str]
 
 
 class _NextError(Exception):
-    """The script comes to a call that was not made yet."""
+    """The script reached a call that was not made yet."""
 
 
 class TelecomPlayer:
     """Closes cases of `TelecomEnv` with what an agent can see; satisfies `wrappers.advice.Adviser`.
 
-    It knows no more than ticket and answers. The script of a case is followed anew at every step, with the answers
-    that came so far, so a copy plays on from where it was copied.
+    It reads only the ticket and the answers, and follows the script of a case anew at every step with the answers so
+    far, so that a copy continues from where it was copied.
 
     Args:
-        side: "agent" where a customer has the phone: it is asked to make the phone's calls.
+        side: "agent" if a customer has the phone and is asked to make its calls.
 
     >>> from agentgym.telecom.env import TelecomEnv
     >>> env = TelecomEnv()
@@ -117,7 +117,7 @@ def _record(answer: str) -> dict[str, Any]:
 
 
 def _resumed(customer: dict[str, Any], line: dict[str, Any], ask: Ask) -> bool:
-    """Have the overdue bill paid and the line resumed; False where that is not the desk's to decide."""
+    """Have the overdue bill paid and the line resumed; False if the desk may not do that."""
     if str(line.get("contract_end_date")) < TODAY:
         return False
     owner = customer["customer_id"]

@@ -27,7 +27,7 @@ class Tool(NamedTuple):
     reads: bool
 
 
-#: What agents, customers and tools say, and JSON schemas: of calls that are no tools of the original, and of arguments.
+#: Texts of agents, customers and tools, and JSON schemas of arguments and of calls that are no tools of the original.
 TEXTS = tables_beside(__file__, "texts.toml")
 SCHEMAS = tables_beside(__file__, "schemas.json")
 #: Faults, what must hold at the end, repairs, and words that the customer by rules knows.
@@ -36,7 +36,7 @@ _TYPES = {str: "string", int: "integer", float: "number"}
 
 
 def _tool(function: Callable[..., Any], side: str) -> Tool:
-    """Return a tool with the schema that its signature and its texts make."""
+    """Return a tool with the schema of its signature and texts."""
     name, hints = function.__name__, get_type_hints(function)
     words: dict[str, str] = TEXTS["tools"][name]
     parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -75,12 +75,12 @@ TOOLS: dict[str, Tool] = {
     for side, functions in (("agent", company.TOOLS), ("user", phone.TOOLS))
     for function in functions
 }
-#: What the original calls the classes of the two sides: its errors name them.
+#: Classes of the two sides in the original, which its errors name.
 _CLASSES = {"agent": "TelecomTools", "user": "TelecomUserTools"}
 
 
 def problem(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return what the original answers to a call that no tool takes, "" where one does."""
+    """Return the original's answer to a call that fits no tool, "" if it fits one."""
     tool = TOOLS.get(name)
     if tool is None:
         return f"Error: Tool '{name}' not found."
@@ -89,9 +89,9 @@ def problem(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def play(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """Make a call without a `problem` in place, and let the other side know what changed; nothing raises.
+    """Make a call without a `problem` in place and synchronise the sides; nothing raises.
 
-    Returns the answer to the character of the original, and whether it is an error.
+    Returns the answer, to the character that of the original, and whether it is an error.
     """
     try:
         answer = TOOLS[name].function(world, **arguments)
@@ -108,7 +108,7 @@ def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bo
 
 
 def _wrong_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return what Python says of arguments that do not fit, "" where they fit."""
+    """Return Python's error for arguments that do not fit, "" if they fit."""
     for name in arguments:
         if name == "self":
             return "got multiple values for argument 'self'"
@@ -136,7 +136,7 @@ def _printed(answer: Any) -> str:
 
 
 def synchronise(world: World) -> None:
-    """Let the phone know what the company changed, and the company what was paid."""
+    """Pass the company's changes to the phone, and payments to the company."""
     if world.agreed:
         lines, bills, request = world.agreed
         if world.lines is lines and world.bills is bills and world.payment_request is request:
@@ -170,7 +170,7 @@ _BEGINNINGS: dict[str, Callable[..., Any]] = {
 
 
 def begin(world: World, actions: Sequence[ToolCall]) -> None:
-    """Bring about the faults of a task; a ValueError for an unknown one."""
+    """Cause the faults of a task; a ValueError for an unknown one."""
     for name, arguments in actions:
         if name not in _BEGINNINGS:
             raise ValueError(f"unknown fault {name!r}; there are {', '.join(_BEGINNINGS)}")

@@ -46,7 +46,7 @@ class Record(dict[str, Any]):
 
 
 _WORLD = tables_beside(__file__, "world.json")
-#: Fields of the tables in the order in which they are printed, with what stands where a file has no value.
+#: Fields of the tables in the order in which they are printed, with the default of each.
 FIELDS: Mapping[str, Mapping[str, Any]] = _WORLD["tables"]
 _REQUIRED = "..."
 #: Numbers that a file may write without a point.
@@ -60,19 +60,14 @@ PERMISSIONS = tuple(PHONE["app_statuses"]["messaging"]["permissions"])
 TABLES = tuple(FIELDS)
 _NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
 _PLACES = tuple(range(len(_NAMES)))
-#: What follows from the rest.
+#: Values that follow from the others.
 _FOLLOWING = ("owner", "agreed")
 
 
 def make_table(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of rows as a file has them, in their order.
+    """Return a table of a `kind` (key of `FIELDS`) with rows in the order of a file; defaults may be left out.
 
-    Args:
-        kind: key of `FIELDS`.
-        rows: values by field; those that a field has by default may be left out.
-
-    Raises:
-        ValueError: a row has another field, or lacks one, or two rows have one id.
+    Raises a ValueError if a row has an unknown field or lacks one, or if two rows have one id.
     """
     table: Table = {}
     fields = FIELDS[kind]
@@ -148,11 +143,11 @@ class World:
         self.load(values)
 
     def load(self, values: tuple[Any, ...]) -> None:
-        """Become the world of which `values` are the `snapshot`."""
+        """Load a `snapshot`."""
         vars(self).update(zip(_NAMES, values, strict=True))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all values: hardly more than a tuple of references."""
+        """Return all values as a tuple of references."""
         return tuple(vars(self).values())
 
 
@@ -163,10 +158,7 @@ def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundin
 
 
 class Difference:
-    """What differs from a snapshot, in words that are equal where the states are.
-
-    Args:
-        start: the snapshot.
+    """The differences of states from the snapshot `start`, in words that are equal exactly for equal states.
 
     >>> world = make_world({}, {}, {name: () for name in TABLES})
     >>> difference = Difference(world.snapshot())
@@ -181,7 +173,7 @@ class Difference:
         self._text = ""
 
     def words(self, values: tuple[Any, ...]) -> str:
-        """Return how a snapshot differs; fields that are as in the one before are not looked at again."""
+        """Return how a snapshot differs; only fields that changed since the last call are compared again."""
         if values is not self._last:
             words, start = self._words, self._start
             for place in compress(_PLACES, map(is_not, values, self._last)):
@@ -191,7 +183,7 @@ class Difference:
 
 
 def _changed(name: str, value: Any, before: Any) -> str:
-    """Return how a value differs, "" where it does not."""
+    """Return how a value differs, "" if it does not."""
     if value is before or name in _FOLLOWING or value == before:
         return ""
     if name not in TABLES:
@@ -211,7 +203,7 @@ def changed_rows(table: Table, before: Table) -> Table:
 
 
 def changes(values: tuple[Any, ...], start: tuple[Any, ...]) -> tuple[tuple[int, Any], ...]:
-    """Return what a snapshot has that another one does not, as places and values; of a table its changed rows."""
+    """Return the values of a snapshot that differ from another one's, by place; of a table its changed rows."""
     places = [place for place in compress(_PLACES, map(is_not, values, start)) if _NAMES[place] not in _FOLLOWING]
     return tuple(
         (place, changed_rows(values[place], start[place]) if _NAMES[place] in TABLES else values[place])
@@ -220,7 +212,7 @@ def changes(values: tuple[Any, ...], start: tuple[Any, ...]) -> tuple[tuple[int,
 
 
 def changed(start: tuple[Any, ...], found: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
-    """Return the snapshot of which `found` are the `changes` to another one."""
+    """Return the snapshot that has the `changes` `found` from another one."""
     values = list(start)
     for place, value in found:
         values[place] = {**start[place], **value} if _NAMES[place] in TABLES else value

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from agentgym.outside.text import tables_beside
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.tasks import Draws, NumberedTasks
-from agentgym.telecom.generated.company import company
 from agentgym.telecom.rules import CASES, TEXTS, begin, solved
-from agentgym.telecom.state import PHONE, World
+from agentgym.telecom.state import PHONE, TABLES, World, make_table, make_world
 
 #: Data that a customer accepts to pay for, in GB.
 REFUEL = 2.0
@@ -55,6 +55,13 @@ HOPELESS = ("lock_sim_card_pin", "contract_end_suspension")
 #: Faults that change more than the phone: the account, the place, or what is asked for.
 _BEYOND = frozenset({*GROUPS["bill"], *GROUPS["usage"], *GROUPS["roaming"], *HOPELESS})
 _BREAK = {name: calls for group in GROUPS.values() for name, calls in group.items()}
+
+
+@cache
+def company() -> World:
+    """Return a company of our own with an ordinary phone beside it, before any fault."""
+    rows = tables_beside(__file__, "company.json")
+    return make_world({kind: make_table(kind, rows[kind]) for kind in TABLES}, {}, {})
 
 
 def _calls(written: Sequence[tuple[str, Mapping[str, Any]]], person: _Person) -> tuple[ToolCall, ...]:
@@ -197,8 +204,6 @@ class OfficialDesk:
         return len(self._splits[split])
 
     def by_index(self, split: str, index: int) -> Task:
-        if index < 0:
-            raise IndexError(index)
         return self._task(self._splits[split][index])
 
     def by_id(self, task_id: str, split: str | None) -> Task:
@@ -222,7 +227,5 @@ class OfficialDesk:
         )  # fmt: skip
 
 
-@lru_cache(maxsize=8)
-def open_desk(path: str) -> OfficialDesk:
-    """Return the published tasks of a path, read once a process."""
-    return OfficialDesk(path)
+#: The published tasks of a path, read once a process.
+open_desk = lru_cache(maxsize=8)(OfficialDesk)

@@ -193,18 +193,12 @@ def _check_settle(state: int, posture: str, wanted: str, limits: Mapping[str, in
         raise Refused(f"Too many things on {home.scene.shown[node]}")
 
 
-def _sit(home: Household, _: object, node: int) -> None:
+def _settle(state: int, home: Household, _: object, node: int) -> None:
     me = home.scene.character
     home.add(me, ON, node)
-    for each in home.in_order(node, FACING):
+    for each in home.in_order(node, FACING) if state == IS.SITTING else ():
         home.add(me, FACING, each)
-    home.set_states(me, home.posture() & ~IS.LYING | IS.SITTING)
-
-
-def _lie(home: Household, _: object, node: int) -> None:
-    me = home.scene.character
-    home.add(me, ON, node)
-    home.set_states(me, home.posture() & ~IS.SITTING | IS.LYING)
+    home.set_states(me, home.posture() & ~(IS.SITTING | IS.LYING) | state)
 
 
 def _check_seated(otherwise: str, home: Household) -> None:
@@ -267,7 +261,7 @@ def _grab(home: Household, how: tuple[int, int, Place | None], node: int) -> Non
 def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
     home.need_held(node)
     home.need_near(target)
-    if relation == INSIDE and home.scene.having["CAN_OPEN"] >> target & 1 and not home.states(target) & IS.OPEN:
+    if relation == INSIDE and not home.takes_in(target):
         raise Refused(f"{home.scene.shown[target]} is not open or is not openable")
     return target, relation
 
@@ -445,8 +439,8 @@ RULES: Final[dict[str, Rule]] = {
     "RUN": Rule(_check_walk, _walk),
     "FIND": Rule(_check_find, _find),
     "TURNTO": Rule(_each(), _turn_to),
-    "SIT": Rule(partial(_check_settle, IS.SITTING, "sitting", "SITTABLE", SEATS), _sit),
-    "LIE": Rule(partial(_check_settle, IS.LYING, "lying", "LIEABLE", BEDS), _lie),
+    "SIT": Rule(partial(_check_settle, IS.SITTING, "sitting", "SITTABLE", SEATS), partial(_settle, IS.SITTING)),
+    "LIE": Rule(partial(_check_settle, IS.LYING, "lying", "LIEABLE", BEDS), partial(_settle, IS.LYING)),
     "STANDUP": Rule(partial(_check_seated, "sitting"), _stand_up),
     "SLEEP": Rule(partial(_check_seated, "lying or sitting")),
     "WAKEUP": Rule(partial(_check_seated, "lying or sitting")),

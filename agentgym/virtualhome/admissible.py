@@ -11,6 +11,7 @@ Synonyms (`run to`, `rinse`, ...) and gestures without effect (`point at`, `push
 
 from bisect import bisect_left, insort
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from agentgym.virtualhome.actions import BEDS, OPENED_ALSO, POURED_INTO_ALSO, SEATS, TAKEN_ALSO
@@ -218,18 +219,15 @@ class Offers:
         pours = self._poured >> thing & 1
         for node in positions(near & known & ~(1 << thing)):
             found.append(say("PUTBACK", thing, node))
-            if self._takes_in(state, node):
+            if state.takes_in(node):
                 found.append(say("PUTIN", thing, node))
             if pours and self._poured_into >> node & 1:
                 found.append(say("POUR", thing, node))
         place, relation = state.places.get(thing, (-1, 0))
-        if place >= 0 and state.near(place) and (relation != INSIDE or self._takes_in(state, place)):
+        if place >= 0 and state.near(place) and (relation != INSIDE or state.takes_in(place)):
             found.append(each[PLACE["PUTOBJBACK"]])
         for command in found:
             parts[_part(command)].append(command)
-
-    def _takes_in(self, state: Household, node: int) -> bool:
-        return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS.OPEN)
 
     def _from_afar(self, parts: Parts, state: Household, known: int) -> None:
         cells, scene, me = state.cells, self._scene, self._me
@@ -265,19 +263,11 @@ class Offers:
 
 
 def _merged(groups: list[Group]) -> Parts:
-    first: list[str] = []
-    second: list[str] = []
-    third: list[str] = []
-    fourth: list[str] = []
-    for group in groups:
-        first += group[0]
-        second += group[1]
-        third += group[2]
-        fourth += group[3]
-    parts: Parts = (first, second, third, fourth)
-    for part in parts:
-        part.sort()
-    return parts
+    first, second, third, fourth = map(sorted, map(chain.from_iterable, zip(*groups or [_NO_GROUP], strict=True)))
+    return first, second, third, fourth
+
+
+_NO_GROUP: Final[Group] = ((), (), (), ())
 
 
 def _group(phrases: Phrases, actions: int) -> Group:
@@ -286,9 +276,8 @@ def _group(phrases: Phrases, actions: int) -> Group:
         command = phrases.each[PLACE[_LOCAL[number]]]
         parts[_part(command)].append(command)
     first, second, third, fourth = map(tuple, parts)
-    group: Group = (first, second, third, fourth)
-    phrases.groups[actions] = group
-    return group
+    phrases.groups[actions] = first, second, third, fourth
+    return phrases.groups[actions]
 
 
 _WALK: Final = PLACE["WALK"]
@@ -307,14 +296,10 @@ class Ways:
         self._lists: dict[int, tuple[str, ...]] = {}
         self._here: dict[tuple[object, int, int], tuple[str, ...]] = {}
         self._open: dict[tuple[int, int], tuple[int, int]] = {}
-        self._door_cells = [(door * WIDTH + STATES, 1 << door) for door in members(scene.doors)]
         self._room_cells = [(room * WIDTH + SOURCES + INSIDE, 1 << room) for room in members(scene.rooms)]
-        self._closed = self._closed_now(scene.cells)
 
     def commands(self, state: Household) -> tuple[str, ...]:
-        cells = state.cells
-        closed = self._closed_now(cells) if state.touched & self._scene.doors else self._closed
-        here = state.placed, cells[self._me_inside], closed
+        here = state.placed, state.cells[self._me_inside], state.closed_now()
         commands = self._here.get(here)
         if commands is None:
             if len(self._here) >= _MOST_LISTS:
@@ -338,7 +323,7 @@ class Ways:
         start = state.room(scene.character)
         if start is None:
             return 0
-        closed = self._closed_now(cells) if state.touched & scene.doors else self._closed
+        closed = state.closed_now()
         ways = self._open.get((start, closed))
         if ways is None:
             ways = self._open[start, closed] = self._open_ways(state, start)
@@ -354,13 +339,6 @@ class Ways:
                 if state.room(node) not in positions(rooms):
                     found ^= 1 << node
         return (found | doors) & self._not_me
-
-    def _closed_now(self, cells: list[int] | tuple[int, ...]) -> int:
-        closed = 0
-        for slot, door in self._door_cells:
-            if cells[slot] & IS.CLOSED:
-                closed |= door
-        return closed
 
     def _open_ways(self, state: Household, start: int) -> tuple[int, int]:
         scene, cells, rooms = self._scene, state.cells, 0

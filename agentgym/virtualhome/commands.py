@@ -18,16 +18,12 @@ TEMPLATES: Final[dict[str, str]] = TEXTS["commands"]
 _MOST_READ: Final = 500
 
 
-def _pattern(template: str) -> tuple[str, str, str, int]:
-    head, *rest = template.split("{}")
-    return head, rest[0] if len(rest) > 1 else "", rest[-1] if rest else "", len(rest)
-
-
-#: First word -> the templates that begin with it.
+#: First word -> the templates that begin with it: action, texts before, between and after the things, their number.
 _PARTS: Final[dict[str, list[tuple[str, str, str, str, int]]]] = {}
 for _action, _template in TEMPLATES.items():
-    _PARTS.setdefault(_template.split(" ")[0], []).append((_action, *_pattern(_template)))
-
+    _head, *_rest = _template.split("{}")
+    _row = _action, _head, _rest[0] if len(_rest) > 1 else "", _rest[-1] if _rest else "", len(_rest)
+    _PARTS.setdefault(_template.split(" ")[0], []).append(_row)
 
 #: Actions with one thing -> their place in `Phrases.each`.
 PLACE: Final[dict[str, int]] = {

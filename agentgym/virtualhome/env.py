@@ -6,16 +6,14 @@ from typing import Any, ClassVar
 
 from agentgym.checks import check_name, check_repairs, keywords_checked, real
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import check_split, choose, given
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.virtualhome.activity import Activity, Episode
 from agentgym.virtualhome.commands import TEXTS
 from agentgym.virtualhome.hindsight import chores_done, id_with
 from agentgym.virtualhome.rules import REPAIRS
 from agentgym.virtualhome.spa import episode as spa
-from agentgym.virtualhome.tasks import Activities, find_activities, narrowed
-
-INSTRUCTIONS: str = TEXTS["instructions"]
+from agentgym.virtualhome.tasks import Activities, find_activities
 
 
 class VirtualHomeEnv(TextEnv[str]):
@@ -90,7 +88,6 @@ class VirtualHomeEnv(TextEnv[str]):
     (1.0, True, 1.0)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
     SETTLED = ("task_id", "task_type")
 
@@ -115,21 +112,15 @@ class VirtualHomeEnv(TextEnv[str]):
         self.tasks: Activities = find_activities(data, goal, generator)
         self.split = self.tasks.first if split is None else check_split(self.tasks, split)
         if task_types is not None:
-            self.tasks = narrowed(self.tasks, task_types)
+            self.tasks = self.tasks.of_types(task_types)
         self.reward = real("reward", reward, expected="a finite number")
         self.protocol = check_name(protocol, ("numbered", "spa"), "protocol")
         self.repairs = check_repairs(repairs, spa.REPAIRS if protocol == "spa" else REPAIRS)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("stand up", "sleep"))
-        self.instructions = spa.INSTRUCTIONS if protocol == "spa" else INSTRUCTIONS
+        self.instructions = TEXTS["spa_instructions" if protocol == "spa" else "instructions"]
 
     def begin(self, options: dict[str, Any]) -> None:
-        options = given(options)
-        kind = options.pop("task_type", None)
-        if kind is not None and "task_id" in options:
-            options["task_type"] = kind  # for the message of `choose`
-        tasks = self.tasks if kind is None else narrowed(self.tasks, kind)
-        self.episode = self._episode(choose(tasks, self.split, options, self.np_random))
+        self.episode = self._episode(choose(self.tasks, self.split, options, self.np_random))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         valid = self.episode.act(command)

@@ -131,7 +131,7 @@ class _Attempt:
             self._fill(mine[0][0], target)
             return
         mine.sort(key=lambda each: each[0] not in self._held())
-        shut = any(relation == INSIDE for _, relation in mine) and not self._takes_in(target)
+        shut = any(relation == INSIDE for _, relation in mine) and not self._world.takes_in(target)
         load = mine[: 1 if shut else 2]
         for thing, _ in load:
             if thing not in self._held():  # afterwards a condition that comes first may be possible
@@ -320,12 +320,7 @@ class _Attempt:
         return list(members(self._world.in_hands()))
 
     def _known(self, node: int) -> bool:
-        scene = self._world.scene
-        return (scene.names[node], scene.ids[node]) in self._world.found
-
-    def _takes_in(self, box: int) -> bool:
-        able = self._world.scene.having["CAN_OPEN"] >> box & 1
-        return not able or bool(self._world.cells[box * WIDTH + STATES] & IS.OPEN)
+        return self._world.scene.things[node] in self._world.found
 
     def _do(self, action: str, *nodes: int) -> None:
         if len(self.lines) >= _MOST_LINES or not self._world.perform(action, nodes).ok:

@@ -16,12 +16,25 @@ from agentgym.virtualhome.generated.families import SENTENCES
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.scene import INSIDE, IS, ON, RELATION_NAMES, STATES, WIDTH, Scene, members, states_of
 
-#: Families, easier ones first, with the maximum number of things of a chore, as in the generator.
-MOST_THINGS: Final = {"switch_off": 2, "switch_on": 2, "wash": 3, "dress": 2, "place": 2, "store": 2, "fetch": 1}
-#: Placeholders of things and place in the sentence of a family.
-_BLANKS: Final = {
-    "switch_off": ("devices", ""), "switch_on": ("devices", ""), "wash": ("things", ""), "dress": ("clothes", ""),
-    "place": ("things", "target"), "store": ("things", "box"), "fetch": ("thing", "target"),
+
+class _Family(NamedTuple):
+    """Maximum number of things of a chore, as in the generator; placeholders of things and place in the sentence."""
+
+    most: int
+    things: str
+    place: str = ""
+
+
+#: Families, easier ones first.
+_FAMILIES: Final = {
+    "switch_off": _Family(2, "devices"), "switch_on": _Family(2, "devices"), "wash": _Family(3, "things"),
+    "dress": _Family(2, "clothes"), "place": _Family(2, "things", "target"), "store": _Family(2, "things", "box"),
+    "fetch": _Family(1, "thing", "target"),
+}  # fmt: skip
+#: Families that change a state: the property of things, their state at the start, and that of the goal.
+_STATES: Final = {
+    "switch_off": ("HAS_SWITCH", IS.ON, IS.OFF), "switch_on": ("HAS_SWITCH", IS.OFF, IS.ON),
+    "wash": ("GRABBABLE", IS.DIRTY, IS.CLEAN),
 }  # fmt: skip
 _MARK: Final = "#"
 _EXAMPLE: Final = "store:mug_1,mug_2:fridge_1"
@@ -33,7 +46,7 @@ Part = tuple[int, int] | tuple[int, int, int]
 
 
 class Chore(NamedTuple):
-    """A family of `MOST_THINGS`, things by position in the order of their names, and a place or -1."""
+    """A family of `_FAMILIES`, things by position in the order of their names, and a place or -1."""
 
     family: str
     things: tuple[int, ...]
@@ -53,10 +66,10 @@ def chores_done(activity: Activity, cells: Sequence[int]) -> list[Chore]:
         Chore(family, things, place)
         for (family, place), nodes in together.items()
         if not _SIGNS & set(names.of[place] if place >= 0 else "")
-        for number in range(1, MOST_THINGS[family] + 1)
+        for number in range(1, _FAMILIES[family].most + 1)
         for things in combinations(nodes, number)
     ]
-    order = list(MOST_THINGS)
+    order = list(_FAMILIES)
     found.sort(key=lambda chore: (len(chore.things), order.index(chore.family)))
     own = _asked_for(activity.goal)
     return [chore for chore in found if own is None or _asked_for(goal_of(scene, chore)) != own]
@@ -84,7 +97,7 @@ def id_with(activity: Activity, chore: Chore) -> str:
 def split_id(task_id: str) -> tuple[str, str]:
     """Return the activity's task_id and the chore's name, "" for the activity's own goal."""
     base, mark, name = task_id.rpartition(_MARK)
-    return (base, name) if mark and name.partition(":")[0] in MOST_THINGS else (task_id, "")
+    return (base, name) if mark and name.partition(":")[0] in _FAMILIES else (task_id, "")
 
 
 @lru_cache(maxsize=512)
@@ -92,17 +105,18 @@ def with_chore(activity: Activity, name: str) -> Activity:
     """Return the same house with a chore as its goal, without a program; a ValueError if impossible or done."""
     family, _, rest = name.partition(":")
     words, _, place = rest.partition(":")
-    if family not in MOST_THINGS or bool(place) != bool(_BLANKS[family][1]):
+    if family not in _FAMILIES or bool(place) != bool(_FAMILIES[family].place):
         raise ValueError(
             f"unknown chore {name!r:.200}: expected '<family>:<things>' or '<family>:<things>:<place>', such as "
-            f"{_EXAMPLE!r}; {suggest(family[:200], MOST_THINGS)}"
+            f"{_EXAMPLE!r}; {suggest(family[:200], _FAMILIES)}"
         )
     scene = activity.scene
     things = tuple([_position(activity, name, word) for word in words.split(",")])
     chore = Chore(family, things, _position(activity, name, place) if place else -1)
-    if len(things) > MOST_THINGS[family] or _name(activity, chore) != name or len(set(things)) < len(things):
+    most = _FAMILIES[family].most
+    if len(things) > most or _name(activity, chore) != name or len(set(things)) < len(things):
         raise ValueError(  # one name per task: episodes are grouped by it
-            f"chore {name!r:.200}: expected at most {MOST_THINGS[family]} things, each once, in alphabetical order"
+            f"chore {name!r:.200}: expected at most {most} things, each once, in alphabetical order"
         )
     for thing in things:
         if not _possible(scene, family, thing, chore.place):
@@ -115,31 +129,21 @@ def with_chore(activity: Activity, name: str) -> Activity:
 
 
 def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str, int]]:
-    for family in MOST_THINGS:
-        if not _BLANKS[family][1]:
-            if _possible(scene, family, node, -1):
-                yield family, -1
-            continue
-        for place in members(cells[node * WIDTH + (INSIDE if family == "store" else ON)]):
+    for family, (_, _, placed) in _FAMILIES.items():
+        relation = INSIDE if family == "store" else ON
+        for place in members(cells[node * WIDTH + relation]) if placed else (-1,):
             if _possible(scene, family, node, place):
                 yield family, place
 
 
 def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
     having, cells, base = scene.having, scene.cells, thing * WIDTH
-    states = cells[base + STATES]
-    match family:
-        case "switch_off":
-            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS.ON and not states & IS.OFF)
-        case "switch_on":
-            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS.OFF and not states & IS.ON)
-        case "dress":
-            return bool(having["CLOTHES"] >> thing & 1 and not cells[base + ON] >> scene.character & 1)
-    if not having["GRABBABLE"] >> thing & 1 or thing == place:
-        return False
-    if family == "wash":
-        return bool(states & IS.DIRTY and not states & IS.CLEAN)
-    if having["GRABBABLE"] >> place & 1:
+    if family in _STATES:
+        able, before, after = _STATES[family]
+        return bool(having[able] >> thing & 1 and cells[base + STATES] & (before | after) == before)
+    if family == "dress":
+        return bool(having["CLOTHES"] >> thing & 1 and not cells[base + ON] >> scene.character & 1)
+    if not having["GRABBABLE"] >> thing & 1 or thing == place or having["GRABBABLE"] >> place & 1:
         return False
     if family == "store":
         return bool(_boxes(scene) >> place & 1 and not cells[base + INSIDE] >> place & 1)
@@ -147,22 +151,15 @@ def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
     return placed and (family == "place" or _box_of(scene, thing) >= 0)
 
 
-def _parts(scene: Scene, family: str, thing: int, place: int) -> list[Part]:
-    match family:
-        case "switch_off":
-            return [(thing, IS.OFF)]
-        case "switch_on":
-            unplugged = scene.cells[thing * WIDTH + STATES] & IS.PLUGGED_OUT
-            return [(thing, IS.PLUGGED_IN), (thing, IS.ON)] if unplugged else [(thing, IS.ON)]
-        case "wash":
-            return [(thing, IS.CLEAN)]
-        case "dress":
-            return [(thing, ON, scene.character)]
-        case "store":
-            return [(thing, INSIDE, place), (place, IS.CLOSED)]
-        case "fetch":
-            return [(thing, ON, place), (_box_of(scene, thing), IS.CLOSED)]
-    return [(thing, ON, place)]
+def _parts(scene: Scene, family: str, thing: int, place: int) -> Sequence[Part]:
+    if family in _STATES:
+        unplugged = family == "switch_on" and scene.cells[thing * WIDTH + STATES] & IS.PLUGGED_OUT
+        return [(thing, IS.PLUGGED_IN)] * bool(unplugged) + [(thing, _STATES[family][2])]
+    if family == "store":
+        return [(thing, INSIDE, place), (place, IS.CLOSED)]
+    if family == "fetch":
+        return [(thing, ON, place), (_box_of(scene, thing), IS.CLOSED)]
+    return [(thing, ON, scene.character if family == "dress" else place)]
 
 
 def _holds(cells: Sequence[int], part: Part) -> bool:
@@ -207,7 +204,7 @@ def _position(activity: Activity, chore: str, word: str) -> int:
 
 def _sentence(activity: Activity, chore: Chore) -> str:
     names = activity.lexicon.names
-    things, place = _BLANKS[chore.family]
+    _, things, place = _FAMILIES[chore.family]
     said = {things: names.together(chore.things)} | ({place: names.of[chore.place]} if place else {})
     if chore.family == "fetch":
         said["box"] = names.of[_box_of(activity.scene, chore.things[0])]

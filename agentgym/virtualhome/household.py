@@ -135,6 +135,10 @@ class Household(State):
         inside = cells[node * WIDTH + INSIDE] & ~self.scene.rooms
         return any(cells[each * WIDTH + STATES] & IS.CLOSED for each in members(inside)) if inside else False
 
+    def takes_in(self, node: int) -> bool:
+        """Return whether things can be put into a node: it is open, or has no door."""
+        return not self.scene.having["CAN_OPEN"] >> node & 1 or bool(self.cells[node * WIDTH + STATES] & IS.OPEN)
+
     def room(self, node: int) -> int | None:
         """Return the room of a node, None if it is in none; an `OriginalError` for a cycle in dialect "head"."""
         rooms = self.scene.rooms
@@ -198,7 +202,7 @@ class Household(State):
             raise OriginalError("AttributeError")
         if start == end:
             return []
-        closed = doors.closed if not self.touched & self.scene.doors else doors.closed_now(self.cells)
+        closed = self.closed_now()
         if end in doors.ways(start, closed):
             return []
         ways = doors.ways(start, 0)
@@ -210,6 +214,11 @@ class Household(State):
             if closed >> door & 1:
                 on_the_way.append(door)
         return on_the_way
+
+    def closed_now(self) -> int:
+        """Return the closed doors between rooms, as a set."""
+        doors = self._doors
+        return doors.closed_now(self.cells) if self.touched & self.scene.doors else doors.closed
 
     def _near_in_order(self, node: int, close: int) -> bool:
         me = self.scene.character

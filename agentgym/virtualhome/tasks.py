@@ -1,6 +1,6 @@
 """Collections of published or generated activities, of all types or of some."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agentgym.checks import check_name
@@ -15,17 +15,6 @@ ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
 #: A collection of activities; `by_id` also accepts ids with a chore, see `agentgym.virtualhome.hindsight`.
 Activities = GeneratedActivities | OfficialActivities
-
-
-def narrowed(activities: Activities, kinds: Any) -> Activities:
-    """Return the activities of a type, or of several; a ValueError for an unknown one."""
-    given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
-    known = activities.task_types
-    for kind in given:
-        check_name(kind, known, "task type")
-    if not given:
-        raise ValueError("task_types is empty: name at least one task type, or pass None for all")
-    return activities.of_types(tuple([kind for kind in known if kind in given]))
 
 
 def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:

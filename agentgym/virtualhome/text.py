@@ -55,7 +55,8 @@ class View:
             looks = self._look(state, near.bit_length() - 1)
         hands = "nothing"
         if held:
-            hands = ", ".join([self._held_look(state, node) for node in self._names.in_order(held)])
+            states = [(node, cells[node * WIDTH + STATES] & _SHOWN) for node in self._names.in_order(held)]
+            hands = ", ".join([self._remembered(node, bits, 0, 0, -1) for node, bits in states])
         worn = cells[own + SOURCES + ON] & self._clothes
         wearing = f" You wear {self._names.listed(worn)}." if worn else ""
         if cells[own + STATES] & (IS.SITTING | IS.LYING) and cells[own + ON]:
@@ -95,9 +96,6 @@ class View:
             look = self._at_first[node] = self._described(node, bits, cells[base + ON], around, content)
             return look
         return self._remembered(node, bits, cells[base + ON], around, content)
-
-    def _held_look(self, state: State, node: int) -> str:
-        return self._remembered(node, state.cells[node * WIDTH + STATES] & _SHOWN, 0, 0, -1)
 
     def _remembered(self, *looked_at: int) -> str:
         look = self._looks.get(looked_at)

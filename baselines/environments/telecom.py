@@ -8,10 +8,10 @@ from typing import Any
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.company import get_customer_by_phone
 from agentgym.telecom.env import TelecomEnv
-from agentgym.telecom.generated.company import company
 from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.rules import TOOLS, begin, call
 from agentgym.telecom.state import World
+from agentgym.telecom.tasks import company
 from baselines.environments.settings import EnvSettings, read
 
 #: Cases whose texts are read for words.

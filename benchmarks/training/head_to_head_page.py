@@ -19,7 +19,7 @@ from benchmarks.report.markdown import checklist, filled
 from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
-from benchmarks.training.records import SEARCH, Record, Trainings, by_setting, choose
+from benchmarks.training.records import SEARCH, Record, StudyConfig, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = evidence.MODES
@@ -140,8 +140,7 @@ def page(study: Trainings) -> Page:
     ]  # fmt: skip
     if config.settings:
         heads = ("method", "setting", "sampled %", "greedy %", "chosen")
-        words = f"Success at the last validation, trained with seed {config.search_seed}."
-        found.append(Table("the search", heads, searched(study), words))
+        found.append(Table("the search", heads, searched(study), f"Success {_judged(config)}."))
     return Page(
         config.name, _conditions(study), found if study.methods else found[3:], warnings=study.left_out(),
         figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
@@ -159,10 +158,13 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     informed = [study for study in known if study.config.learning.setup.clone_contexts]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in known:
-        picture = f"head_to_head_{study.config.name}.png"
-        pictures = {} if study in informed or study.config.factors else {picture: draw_curves(study)}
+        # A length of the horizon is in its picture; factors and contexts have none.
+        rooms = evidence.length_of(study, study.config.learning.model)
+        none = study in informed or study.config.factors or rooms
+        picture = "" if none else f"head_to_head_{study.config.name}.png"
+        pictures = {picture: draw_curves(study)} if picture else {}
         # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
-        text = section(study, f"../images/{picture}", whole=study in informed[:1])
+        text = section(study, picture and f"../images/{picture}", whole=study in informed[:1])
         parts[study.config.name] = text, pictures
     faults = [study for study in known if evidence.most_faults(study) and not study.config.factors]
     for name, chosen in (("faults", faults), ("by-task", [each for each in known if each.config.name in _BY_TASK])):
@@ -172,7 +174,10 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     for model, name in ((TINY, "horizon"), (SMOLLM2, f"horizon-{SMOLLM2}")):
         lengths = [study for study in known if evidence.length_of(study, model)]
         if len(lengths) > 1:
-            parts[name] = evidence.horizon(lengths), {f"{name}.png": evidence.draw_horizon(lengths)}
+            # The few methods of a pretrained model are in the tables of its lengths.
+            picture = f"![Success, area under the curve and tokens to 90 % by number of rooms](../images/{name}.png)\n"
+            text = evidence.horizon(lengths) if model == TINY else picture
+            parts[name] = text, {f"{name}.png": evidence.draw_horizon(lengths)}
     for name, (text, pictures) in parts.items():
         if not (places := _pages_of(pages, name)):
             raise ResultsError(
@@ -205,7 +210,7 @@ def section(study: Trainings, picture: str = "", *, whole: bool = True) -> str:
         return f"{filled(shown.lead)}\n\n{evidence.titled(shown.tables, words)}"
     tables = shown.tables if whole or not shown.figures else [_joined(study)]
     parts = [filled(shown.lead), written_tables(tables, whole)]
-    if shown.figures:
+    if picture and shown.figures:
         parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
     if whole and shown.reported:
@@ -219,20 +224,24 @@ def _conditions(study: Trainings) -> str:
     epochs = f"{learning.clone_epochs} time{'s' if learning.clone_epochs > 1 else ''}"
     text = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
-        f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
-        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones learn from "
-        f"{learning.clone_tasks} expert episodes, at most {epochs}. "
+        f"episodes at temperature {learning.temperature:g}, mini-batches of {training['optimiser.minibatch_rows']} "
+        f"rows. Clones learn from {learning.clone_tasks} expert episodes, at most {epochs}. "
     )
     if config.settings:
         text += (
-            f"{config.settings} settings per method, trained with seed {config.search_seed}, chosen on "
-            f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
+            f"{config.settings} settings per method, chosen by the mean of sampled and greedy success on "
+            f"{learning.validation_tasks} tasks, {_judged(config, config.judged_points)}."
         )
     else:
         text += f"No search: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
         text += f" The tasks are external data with the fingerprint {learning.data}."
     return text
+
+
+def _judged(config: StudyConfig, points: int = 1) -> str:
+    last = "last validation" if points == 1 else f"last {points} validations"
+    return f"in the {last} of seed{'s' if config.search_runs > 1 else ''} {' and '.join(map(str, config.search_seeds))}"
 
 
 def draw_curves(study: Trainings) -> Any:

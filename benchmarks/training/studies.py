@@ -23,7 +23,6 @@ from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files, options
 from benchmarks.console import NONE
 from benchmarks.options import REFERENCE, WHERE, of
-from benchmarks.report.markdown import filled
 from benchmarks.report.page import Figure, Page, Table, put
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
@@ -98,7 +97,7 @@ class PaperStudy:
                 shown = Page(self.question, self.question, [table(self, trained)], figures=[drawn])
                 written: list[Path] = []
                 if page:
-                    text = figure(self, found, f"images/{picture}")
+                    text = f"![{self.question}](images/{picture})\n"  # the site and `--from` show the table
                     written = put(text, self.name, page, page.parent / "images", {picture: drawn.draw()})
                 show_page(shown, place / self.name, console, *written)
 
@@ -174,11 +173,6 @@ class Found:
 def load(path: Path) -> Found:
     """Read and check."""
     return json_files.load(Found, path, version=VERSION, check=lambda found: records.check(found.trained[0]))
-
-
-def figure(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the picture and the machine; the site and `--from` show the table."""
-    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {found.trained[0].machine.hardware}.')}\n"
 
 
 def _arms(methods: Sequence[str], settings: Mapping[str, str]) -> tuple[Arm, ...]:

@@ -186,7 +186,7 @@ def score(text: str) -> None:
     golds, reward = (text, "Ada"), scoring.FormatReward(retrieval=0.1)
     for each in (scoring.exact_match, scoring.f1, scoring.sub_match):
         each(text + "!", golds)
-    for read in (scoring.normalise, scoring.extract_answer, scoring.is_well_formed):
+    for read in (scoring.normalise, scoring.is_well_formed):
         read(text)
     reward("<think>x</think><answer>y</answer>" + text, text, golds)
     reward(text, "x", golds)

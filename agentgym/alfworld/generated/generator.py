@@ -12,25 +12,9 @@ import numpy as np
 from agentgym.alfworld import things
 from agentgym.alfworld.expert import Planner
 from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, numbered
-from agentgym.alfworld.generated.households import (
-    DOORS,
-    FILLED,
-    GOAL_WEIGHTS,
-    MACHINES,
-    NEVER_GOAL,
-    NOWHERE,
-    PAIRS,
-    PROPORTIONS,
-    ROOMS,
-    SINGLE,
-    SPLITS,
-    TARGETS,
-    Layout,
-    layouts,
-    seeded,
-    weighted,
-)
-from agentgym.alfworld.goals import SENTENCES, Goal
+from agentgym.alfworld.generated import households
+from agentgym.alfworld.generated.households import ROOMS, SPLITS, Layout, layouts, seeded, weighted
+from agentgym.alfworld.goals import SENTENCES, Goal, parse_goal, split_id, with_goal
 from agentgym.alfworld.rules import World
 from agentgym.checks import check_name, real, whole
 from agentgym.tasks import Draws, OfTypes
@@ -39,7 +23,7 @@ LAMP = "desklamp"
 
 _NEEDED = {CLEAN: things.CLEANABLE, HEAT: things.HEATABLE, COOL: things.COOLABLE}
 #: Length of a block of games with the proportions of `households.PROPORTIONS`.
-BLOCK = sum(PROPORTIONS.values())
+BLOCK = sum(households.PROPORTIONS.values())
 _TRIES = 8
 
 
@@ -82,7 +66,7 @@ def generate(spec: GameSpec) -> Game:
 @lru_cache(maxsize=4096)
 def schedule(seed: int, split: str, block: int) -> tuple[str, ...]:
     """Return the task types of 36 consecutive games, in the proportions of `households.PROPORTIONS`."""
-    kinds = [kind for kind in TASK_TYPES for _ in range(PROPORTIONS[kind])]
+    kinds = [kind for kind in TASK_TYPES for _ in range(households.PROPORTIONS[kind])]
     entropy = [seed, list(SPLITS).index(split), block, len(kinds)]
     order = np.random.default_rng(np.random.SeedSequence(entropy)).permutation(len(kinds))
     return tuple([kinds[i] for i in order])
@@ -109,8 +93,8 @@ class _Household:
         self.wanted = kinds[weighted(draws, weights)]
         self.taken: set[int] = set()
         self.copies.clear()
-        counts = PAIRS if task_type == TWO else TARGETS
-        self._place(self.wanted, counts[draws.below(len(counts))], _without(task_type, self.target), DOORS)
+        counts = households.PAIRS if task_type == TWO else households.TARGETS
+        self._place(self.wanted, counts[draws.below(len(counts))], _without(task_type, self.target), households.DOORS)
         if task_type == LOOK:
             self._place(LAMP, 1)
             return bool(self.copies[LAMP] and self.copies[self.wanted])
@@ -121,7 +105,7 @@ class _Household:
         for kind, stock in ROOMS[self.layout.room].stock.items():
             if kind not in self.copies and draws.uniform() < stock.likely:
                 self._place(kind, stock.copies[draws.below(len(stock.copies))])
-            if self.copies.get(kind) and draws.uniform() < NOWHERE:
+            if self.copies.get(kind) and draws.uniform() < households.NOWHERE:
                 self.copies[kind].insert(draws.below(len(self.copies[kind]) + 1), -1)
 
     def _place(self, kind: str, count: int, without: str = "", doors: float = 1) -> None:
@@ -133,7 +117,7 @@ class _Household:
         for _ in range(count):
             for _ in range(_TRIES):
                 receptacle = receptacles[weighted(draws, totals)]
-                if layout.kinds[receptacle] not in SINGLE:
+                if layout.kinds[receptacle] not in households.SINGLE:
                     copies.append(receptacle)
                     break
                 if receptacle not in self.taken:
@@ -202,7 +186,7 @@ class _Household:
 
     def _haunted(self, contents: list[int], fits: dict[str, int], pickupable: int) -> list[int]:
         draws, layout = self.draws, self.layout
-        near = self.target, MACHINES.get(self.task_type)
+        near = self.target, households.MACHINES.get(self.task_type)
         haunted = list(contents)
         for content in contents:
             for item in bits(content & pickupable):
@@ -218,7 +202,7 @@ class _Household:
         for content in contents:
             for vessel in bits(content & flags["vessels"]):
                 beside = list(bits(content & small))
-                if beside and draws.uniform() < FILLED:
+                if beside and draws.uniform() < households.FILLED:
                     inner.append((vessel, 1 << beside[draws.below(len(beside))]))
         return tuple(sorted(inner))
 
@@ -235,7 +219,9 @@ def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], 
     needed = _lower(_NEEDED.get(task_type, things.PICKUPABLE))
     portable = _lower(things.PICKUPABLE)
     accepted = _accepted(layout.room)
-    never = NEVER_GOAL | {MACHINES.get(task_type, "")} | (SINGLE if task_type == TWO else frozenset())
+    never = {*households.NEVER_GOAL, households.MACHINES.get(task_type, "")}
+    if task_type == TWO:
+        never |= households.SINGLE
     goals = []
     total = 0.0
     for target in [LAMP] if task_type == LOOK else sorted(set(layout.kinds) - never):
@@ -247,13 +233,13 @@ def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], 
             if kind in fitting and kind in needed and kind in portable and layout.spots(kind, without)[1]
         ]
         if kinds:
-            total += GOAL_WEIGHTS.get(target, 1)
+            total += households.GOAL_WEIGHTS.get(target, 1)
             goals.append((total, target, kinds, list(accumulate(stock[kind].likely for kind in kinds))))
     return goals
 
 
 def _without(task_type: str, target: str) -> str:
-    return target if task_type in (PICK, TWO) else MACHINES.get(task_type, "")
+    return target if task_type in (PICK, TWO) else households.MACHINES.get(task_type, "")
 
 
 @lru_cache(maxsize=16)
@@ -266,16 +252,8 @@ def _accepted(room: str) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16)
 def _flags(room: str) -> dict[str, tuple[str, ...]]:
-    having = {
-        "pickupable": things.PICKUPABLE,
-        "cleanable": things.CLEANABLE,
-        "heatable": things.HEATABLE,
-        "coolable": things.COOLABLE,
-        "toggleable": things.TOGGLEABLE,
-        "sliceable": things.SLICEABLE,
-        "vessels": things.VESSELS,
-    }
-    return {name: tuple(k for k in ROOMS[room].stock if k in _lower(kinds)) for name, kinds in having.items()}
+    having = {name: _lower(getattr(things, name.upper())) for name in (*things.FLAGS, "vessels")}
+    return {name: tuple(kind for kind in ROOMS[room].stock if kind in kinds) for name, kinds in having.items()}
 
 
 def _lower(kinds: Iterable[str]) -> frozenset[str]:
@@ -305,6 +283,7 @@ class GeneratedGames(OfTypes):
     """
 
     first = "train"
+    task_types, numbered = TASK_TYPES, True
 
     def __init__(
         self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
@@ -325,12 +304,15 @@ class GeneratedGames(OfTypes):
     def by_index(self, split: str, index: int) -> Game:
         if index >= self.count(split):
             raise IndexError(index)
-        block, position = divmod(index, sum(PROPORTIONS[kind] for kind in self._kinds))
+        block, position = divmod(index, sum(households.PROPORTIONS[kind] for kind in self._kinds))
         kinds = schedule(self._fixed["seed"], split, block)
         fitting = [i for i, kind in enumerate(kinds) if kind in self._kinds]
         return self._game(split, block * BLOCK + fitting[position])
 
     def by_id(self, task_id: str, split: str | None) -> Game:
+        task_id, goal = split_id(task_id)
+        if goal:
+            return with_goal(self.by_id(task_id, split), parse_goal(goal))
         trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
         if not trial:
             raise ValueError(
@@ -357,5 +339,5 @@ class GeneratedGames(OfTypes):
 @lru_cache(maxsize=256)
 def _count(seed: int, split: str, num_games: int | None, kinds: tuple[str, ...]) -> int:
     blocks, rest = divmod(NUM_GAMES[split] if num_games is None else num_games, BLOCK)
-    per_block = sum(PROPORTIONS[kind] for kind in kinds)
+    per_block = sum(households.PROPORTIONS[kind] for kind in kinds)
     return blocks * per_block + sum(kind in kinds for kind in schedule(seed, split, blocks)[:rest])

@@ -21,6 +21,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym.alfworld.game import TASK_TYPES, Game
+from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.problem import read_game
 from agentgym.checks import suggest
 from agentgym.outside.files import VARIABLE as CACHE_VARIABLE
@@ -35,13 +36,29 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True)
-class PackedGames:
-    """The games of a split, sorted by folder: ids, types, `pack` of each, and the folders left out with the reason."""
+class Split:
+    """The games of a split, sorted by task folder and trial; a game is unpacked on first use.
+
+    `packed`: `pack` of each game; `left_out`: the folders that are no games, with the reason.
+    """
 
     task_ids: tuple[str, ...]
     task_types: tuple[str, ...]
     packed: tuple[bytes, ...]
     left_out: tuple[tuple[str, str], ...]
+    _of_types: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {task_id: i for i, task_id in enumerate(self.task_ids)}
+
+    def of_types(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
+        if kinds not in self._of_types:
+            self._of_types[kinds] = tuple([i for i, kind in enumerate(self.task_types) if kind in kinds])
+        return self._of_types[kinds]
+
+    def __getitem__(self, position: int) -> Game:
+        return _unpacked(self.packed[position])
 
 
 def cache_file(folder: Path, source: Path) -> Path:
@@ -49,7 +66,7 @@ def cache_file(folder: Path, source: Path) -> Path:
     return folder / f"alfworld-{source.name}-{fingerprint(str(source.resolve()))}.games"
 
 
-def load(file: Path, state: str) -> PackedGames | None:
+def load(file: Path, state: str) -> Split | None:
     """Return the games of a cache file, None when it is missing, damaged or of another state of the source."""
     try:
         data = file.read_bytes()
@@ -66,19 +83,15 @@ def load(file: Path, state: str) -> PackedGames | None:
     ends = [*accumulate(head["sizes"], initial=start)]
     packed = tuple([content[begin:end] for begin, end in pairwise(ends)])
     left_out = tuple([(name, reason) for name, reason in head["left_out"]])
-    return PackedGames(tuple(head["task_ids"]), tuple(head["task_types"]), packed, left_out)
+    return Split(tuple(head["task_ids"]), tuple(head["task_types"]), packed, left_out)
 
 
-def save(file: Path, state: str, games: PackedGames) -> None:
+def save(file: Path, state: str, games: Split) -> None:
     """Write a cache file; a failure is a warning."""
     head = {
-        "version": VERSION,
-        "state": state,
-        "task_ids": games.task_ids,
-        "task_types": games.task_types,
-        "sizes": [len(packed) for packed in games.packed],
-        "left_out": games.left_out,
-    }
+        "version": VERSION, "state": state, "task_ids": games.task_ids, "task_types": games.task_types,
+        "sizes": [len(packed) for packed in games.packed], "left_out": games.left_out,
+    }  # fmt: skip
     packed_head = zlib.compress(json.dumps(head).encode(), 9)
     content = len(packed_head).to_bytes(8, "big") + packed_head + b"".join(games.packed)
     try:
@@ -108,6 +121,9 @@ def unpack(data: bytes) -> Game:
     return Game(**dict(zip(_FIELDS, map(_frozen, record), strict=True)))
 
 
+_unpacked = lru_cache(maxsize=2048)(unpack)
+
+
 def _frozen(value: Any) -> Any:
     """Return lists as tuples, and equal texts as one object."""
     if isinstance(value, list):
@@ -129,33 +145,6 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True)
-class Split:
-    """The games of one split, sorted by task folder and trial; a game is unpacked on first use."""
-
-    folder: Path
-    games: PackedGames
-    _of_types: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def index(self) -> dict[str, int]:
-        return {task_id: i for i, task_id in enumerate(self.games.task_ids)}
-
-    def of_types(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
-        if kinds not in self._of_types:
-            self._of_types[kinds] = tuple([i for i, kind in enumerate(self.games.task_types) if kind in kinds])
-        return self._of_types[kinds]
-
-    def __len__(self) -> int:
-        return len(self.games.task_ids)
-
-    def __getitem__(self, position: int) -> Game:
-        return _unpacked(self.games.packed[position])
-
-
-_unpacked = lru_cache(maxsize=2048)(unpack)
-
-
 def find_folder(data: str | os.PathLike[str]) -> Path:
     """Return the folder that contains the splits: `data`, or the `json_2.1.1` (or another `json_*`) in it."""
     given = Path(os.path.expanduser(data)).absolute()
@@ -174,6 +163,8 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
 
 class OfficialGames(OfTypes):
     """The official games in a folder (see `find_folder`); `cache` is the folder of the import cache."""
+
+    task_types, numbered = TASK_TYPES, True
 
     def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
         self._folder = find_folder(data)
@@ -195,6 +186,9 @@ class OfficialGames(OfTypes):
 
     def by_id(self, task_id: str, split: str | None) -> Game:
         """Return the game of the folder <split>/<task_id>, of any split when `split` is None."""
+        task_id, goal = split_id(task_id)
+        if goal:
+            return with_goal(self.by_id(task_id, split), parse_goal(goal))
         for name in self.splits if split is None else (split,):
             # the other splits are read only when needed
             if name == split or os.path.isdir(self._folder / name / task_id):
@@ -202,26 +196,25 @@ class OfficialGames(OfTypes):
                 position = games.index.get(task_id)
                 if position is not None:
                     return games[position]
-                reason = dict(games.games.left_out).get(task_id)
+                reason = dict(games.left_out).get(task_id)
                 if reason:
                     raise ValueError(f"the game {task_id!r:.200} of split {name!r} is left out: it is one {reason}")
         where = self._folder if split is None else self._folder / split
-        known = self._open(split).games.task_ids if split else ()
+        known = self._open(split).task_ids if split else ()
         near = f"; {suggest(task_id, known).rpartition('; ')[2]}" if known else ""
         raise ValueError(
             f"unknown task_id {task_id!r:.200}: {where} has no such game; expected '<task folder>/<trial folder>'{near}"
         )
 
     def ids(self, split: str) -> Iterator[str]:
-        task_ids = self._open(split).games.task_ids
+        task_ids = self._open(split).task_ids
         return (task_ids[position] for position in self._positions(split))
 
     def _open(self, split: str) -> Split:
         return open_split(self._folder, split, self._cache)
 
     def _positions(self, split: str) -> Sequence[int]:
-        games = self._open(split)
-        return range(len(games)) if self._kinds == TASK_TYPES else games.of_types(self._kinds)
+        return self._open(split).of_types(self._kinds)
 
 
 @cache
@@ -236,14 +229,14 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     file = None if cache_in is None else cache_file(cache_in, source)
     games = None if file is None else load(file, state)
     if games is None:
-        games = _import(source, entries)
+        games = _import(entries)
         if file is not None:
             save(file, state, games)
     if not games.task_ids:
         reasons = Counter(reason for _, reason in games.left_out)
         counted = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "no trial folders at all"
         raise DataError(f"ALFWorld data: {source} contains no playable game ({counted}); {_HOW}")
-    return Split(source, games)
+    return games
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +274,7 @@ def _leads(asked: Callable[[], bool]) -> bool:
         raise
 
 
-def _import(source: Path, trials: list[_Trial]) -> PackedGames:
+def _import(trials: list[_Trial]) -> Split:
     task_ids, task_types, packed = [], [], []
     left_out: list[tuple[str, str]] = []
     for trial in trials:
@@ -295,7 +288,7 @@ def _import(source: Path, trials: list[_Trial]) -> PackedGames:
             task_ids.append(trial.task_id)
             task_types.append(game.task_type)
             packed.append(pack(game))
-    return PackedGames(tuple(task_ids), tuple(task_types), tuple(packed), tuple(left_out))
+    return Split(tuple(task_ids), tuple(task_types), tuple(packed), tuple(left_out))
 
 
 def _read(trial: _Trial) -> Game | str:

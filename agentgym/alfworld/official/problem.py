@@ -8,6 +8,7 @@ from sys import intern
 from typing import Any
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
+from agentgym.alfworld.things import FLAGS
 from agentgym.outside.text import DataError, read_json, tables_beside
 
 #: Maximum numbers of receptacles, objects and locations, and lengths of a name and a task sentence in characters: they
@@ -17,7 +18,6 @@ _FACT = re.compile(r"\(\s*(\w+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
 _PREFIX = "Your task is to: "
 _TASK = re.compile(rf'"({_PREFIX}(?:[^"\\]++|\\.)*+)"')
 _GOAL_TYPES = re.compile(r"\((object|receptacle)type\s+\?\w+\s+([^\s()]+?)type\s*\)")
-_FLAGS = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
 _CONDITIONS = {"isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "istoggled": LOOK}
 _NEVER_AT_FIRST = frozenset(("holds", "holdsany", "isclean", "ishot", "ison", "issliced", "istoggled", "opened"))
 _NEEDS = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}
@@ -149,7 +149,7 @@ def _build(
     for name, vessel in facts.get("inreceptacleobject", ()):
         inner[index[vessel]] = inner.get(index[vessel], 0) | 1 << index[name]
 
-    flags = {flag: mask(index[name] for name, _ in facts.get(flag, ()) if name in index) for flag in _FLAGS}
+    flags = {flag: mask(index[name] for name, _ in facts.get(flag, ()) if name in index) for flag in FLAGS}
     standing = set(receptacle_type.values())
     accepted: dict[str, set[str]] = {}
     for kind, content in facts.get("cancontain", ()):

@@ -84,7 +84,7 @@ class BitTable:
         solved = legal
         targets = [self._index[cell] for cell in cells_of(level.targets)]
         for axis in range(1, self._count + 1):
-            solved &= _union(geometry.on[axis], targets)
+            solved &= sum(geometry.on[axis][place] for place in targets)
         #: Element d holds all states that are d moves from the solution.
         self.layers: list[int] = [solved]
         self._unseen = legal & ~solved
@@ -154,13 +154,6 @@ class BitTable:
 def _numbering(first: int, height: int, width: int, stride: int) -> tuple[list[int], dict[int, int]]:
     cells = [first + r * stride + c for r in range(height) for c in range(width)]
     return cells, {cell: i for i, cell in enumerate(cells)}
-
-
-def _union(masks: list[int], cells: list[int]) -> int:
-    union = 0
-    for cell in cells:
-        union |= masks[cell]
-    return union
 
 
 class RankTable:

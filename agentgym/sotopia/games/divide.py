@@ -77,11 +77,11 @@ class Pool:
             if share is not None and role == 1:
                 share = self.rest(share)
             known = heard(share, said.agrees, said.no, said.asks)
-            self._heard[role].keep(text, known, text)
+            self._heard[role].keep(text, known)
         return known
 
     @cached_property
-    def _heard(self) -> tuple[UtteranceCache[str, Heard], UtteranceCache[str, Heard]]:
+    def _heard(self) -> tuple[UtteranceCache[Heard], UtteranceCache[Heard]]:
         return UtteranceCache(), UtteranceCache()
 
     @cached_property

@@ -3,7 +3,7 @@
 import functools
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -201,7 +201,6 @@ def whole(score: float) -> int:
     return min(BEST, max(0, int(score + 0.5 + 1e-9))) if score > 0 else 0
 
 
-_K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 #: Bytes of all caches together.
 MOST_HELD = 1 << 26
@@ -227,19 +226,19 @@ def _charge(characters: int) -> None:
             cache.clear()
 
 
-class UtteranceCache(Generic[_K, _V]):
+class UtteranceCache(Generic[_V]):
     """Caches what was read from utterances; a copy, pickled too, begins empty."""
 
     __slots__ = ("__weakref__", "get", "known")
 
     def __init__(self) -> None:
-        self.known: dict[_K, _V] = {}
+        self.known: dict[str, _V] = {}
         self.get = self.known.get
         _caches.add(self)
 
-    def keep(self, key: _K, value: _V, text: str) -> None:
+    def keep(self, text: str, value: _V) -> None:
         _charge(len(text))
-        self.known[key] = value
+        self.known[text] = value
 
     def clear(self) -> None:
         self.known.clear()
@@ -250,7 +249,7 @@ class UtteranceCache(Generic[_K, _V]):
 
 def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
     """Return a cached function of an utterance."""
-    cache: UtteranceCache[str, _V] = UtteranceCache()
+    cache: UtteranceCache[_V] = UtteranceCache()
     get, keep = cache.get, cache.keep
 
     @functools.wraps(read)
@@ -258,7 +257,7 @@ def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
         known = get(text)
         if known is None:
             known = read(text)
-            keep(text, known, text)
+            keep(text, known)
         return known
 
     return cached_read

@@ -39,7 +39,7 @@ class Calendar:
             found = {slot for part in said.open for slot in self._mentioned(part)}
             terms = next(iter(found)) if len(found) == 1 else None
             known = heard(terms, said.agrees, said.no, said.asks)
-            self._heard.keep(text, known, text)
+            self._heard.keep(text, known)
         return known
 
     def _mentioned(self, part: str) -> list[int]:
@@ -57,7 +57,7 @@ class Calendar:
         return frozenset([word.lower() for slot in self.slots for word in slot])
 
     @cached_property
-    def _heard(self) -> UtteranceCache[str, Heard]:
+    def _heard(self) -> UtteranceCache[Heard]:
         return UtteranceCache()
 
 

@@ -1,7 +1,6 @@
 """The published files: a folder with `db.toml`, `tasks.json` and the others (plain or .xz), or the wheel."""
 
 import json
-import lzma
 import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.outside.text import DataError
+from agentgym.outside.text import DataError, read_file
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.state import PHONE, SURROUNDINGS, TABLES, Table, World, make_table, make_world
 
@@ -44,14 +43,7 @@ class OfficialTask:
 
 
 class Files:
-    """The files of a folder or a wheel.
-
-    Args:
-        path: of either.
-
-    Raises:
-        DataError: it is neither, a file is missing or damaged, or the wheel is of another release.
-    """
+    """The files of a folder or a wheel; a DataError for a missing or damaged file, or a wheel of another release."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
@@ -78,10 +70,8 @@ class Files:
             raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
 
     def _from_folder(self, name: str) -> bytes | None:
-        for path, opened in ((self._folder / name, Path.read_bytes), (self._folder / f"{name}.xz", _unpacked)):
-            if path.is_file():
-                return opened(path)
-        return None
+        paths = (self._folder / f"{name}{end}" for end in ("", ".xz"))
+        return next((read_file(path) for path in paths if path.is_file()), None)
 
     def _from_wheel(self, name: str) -> bytes | None:
         try:
@@ -89,10 +79,6 @@ class Files:
                 return wheel.read(_INSIDE + name) if _INSIDE + name in wheel.namelist() else None
         except (OSError, zipfile.BadZipFile) as error:
             raise DataError(f"telecom data: {self.path} cannot be read: {error}") from None
-
-    def text(self, name: str) -> str:
-        """Return a file as text, "" where it is missing."""
-        return (self._read(name) or b"").decode("utf-8", "replace")
 
     def parsed(self, name: str) -> Any:
         """Return what a JSON or TOML file holds."""
@@ -104,9 +90,10 @@ class Files:
 
     def policy(self, name: str) -> str:
         """Return the agent's rules, as the original joins them, or raise a DataError that names the missing files."""
-        if missing := [each for each in TEXTS[name] if self._read(each) is None]:
+        found = {each: self._read(each) for each in TEXTS[name]}
+        if missing := [each for each, content in found.items() if content is None]:
             raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
-        main, support = (self.text(each) for each in TEXTS[name])
+        main, support = ((content or b"").decode("utf-8", "replace") for content in found.values())
         return f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"
 
     def world(self) -> World:
@@ -130,16 +117,8 @@ class Files:
         return {row["id"]: _task(row) for row in self.parsed("tasks.json")}
 
 
-def _unpacked(path: Path) -> bytes:
-    try:
-        with lzma.open(path) as file:
-            return file.read()
-    except (OSError, lzma.LZMAError, EOFError) as error:
-        raise DataError(f"telecom data: {path}: {error}") from None
-
-
 def _filled(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults with what is given in their place, in depth."""
+    """Return the defaults, replaced at any depth by the given values."""
     unknown = [name for name in given if name not in default]
     if unknown and default not in (SURROUNDINGS["signal_strength"],):
         raise ValueError(f"unknown attribute {unknown[0]!r}; known are {', '.join(default)}")

@@ -63,7 +63,6 @@ class Folder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._scenes: dict[int, Scene] = {}
-        self._graphs: dict[int, dict[str, Any]] = {}
         self.entries: dict[str, Entry] = {}
         programs = self._read(_PROGRAMS)
         if not isinstance(programs, dict):
@@ -93,9 +92,9 @@ class Folder:
         """Return a scene without a task's differences."""
         if number not in self._scenes:
             name = _GRAPH.format(number)
-            self._graphs[number] = self._read(name)
+            graph = self._read(name)
             try:
-                self._scenes[number] = Scene.from_graph(self._graphs[number])
+                self._scenes[number] = Scene.from_graph(graph)
             except ValueError as error:
                 raise DataError(f"{self._path(name)}: {error}") from None
         return self._scenes[number]

@@ -196,7 +196,6 @@ class SpaEpisode:
 
 #: The effect of each repair, in addition to those of the rules.
 REPAIRS: Final[dict[str, str]] = rules.REPAIRS | TEXTS["spa_repairs"]
-INSTRUCTIONS: Final[str] = TEXTS["spa_instructions"]
 #: Actions that are offered for close or held things.
 _NEAR: Final = tuple(
     action

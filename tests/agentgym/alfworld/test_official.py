@@ -11,10 +11,10 @@ import pytest
 
 from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.game import LOOK, TASK_TYPES
+from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.official import dataset
 from agentgym.alfworld.official.dataset import find_folder, open_split
 from agentgym.alfworld.official.problem import read_game
-from agentgym.alfworld.tasks import check_task_types
 from agentgym.outside.files import VARIABLE, cache_folder
 from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, grammar, unpack, write_trial
@@ -57,9 +57,9 @@ def fresh(folder: Path, split: str = "train", cache_in: Any = None) -> dataset.S
 
 def test_which_games_count_and_their_order(data: Path) -> None:
     games = fresh(data)
-    assert games.games.task_ids == ("a/trial_3", "b/trial_10", "b/trial_2")
-    assert games.games.task_types == (CLEAN, CLEAN, "pick_and_place_simple")
-    assert games.games.left_out == (
+    assert games.task_ids == ("a/trial_3", "b/trial_10", "b/trial_2")
+    assert games.task_types == (CLEAN, CLEAN, "pick_and_place_simple")
+    assert games.left_out == (
         ("EggSliced/trial_1", "with movable receptacles or sliced objects"),
         ("a/movable", "with movable receptacles or sliced objects"),
         ("c/film", "without traj_data.json"),
@@ -77,13 +77,13 @@ def test_folders_are_found_by_version_and_links_to_nothing_or_in_a_circle_are_mi
     """Any circle ended it all in an OSError: too many levels of symbolic links."""
     assert find_folder(data) == find_folder(data / "json_2.1.1") == data / "json_2.1.1"
     train = data / "json_2.1.1" / "train"
-    before = fresh(data).games.task_ids
+    before = fresh(data).task_ids
     (train / "self").symlink_to("self")
     (train / "c" / "self").symlink_to("self")
     for name, target in (("x/y", "game.tw-pddl"), ("x/w", data / "nowhere")):
         (write_trial(train, name, game=None) / "game.tw-pddl").symlink_to(target)
     (train / "x" / "z").symlink_to(data / "nowhere")
-    after = fresh(data).games
+    after = fresh(data)
     assert after.task_ids == before
     assert {("x/y", "without game.tw-pddl"), ("x/w", "without game.tw-pddl")} <= set(after.left_out)
     (data / "json_2.1.1").rename(data / "json_2.1.3")
@@ -166,7 +166,7 @@ def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> 
     trajectory = {"nested": {"task_type": "x"}, "task_type": CLEAN}
     write_trial(tmp_path / "train", "a/b", CLEAN, trajectory=trajectory)
     write_trial(tmp_path / "train", "a/c", CLEAN, trajectory=[trajectory])
-    assert fresh(tmp_path).games.task_ids == ("a/b",)
+    assert fresh(tmp_path).task_ids == ("a/b",)
 
 
 def test_the_second_process_reads_the_cache_only(data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_the_second_process_reads_the_cache_only(data: Path, own_cache: Path, mo
 def test_a_changed_folder_is_read_again(data: Path) -> None:
     fresh(data)
     write_trial(data / "json_2.1.1" / "train", "a/trial_4")
-    assert len(fresh(data)) == 4
+    assert len(fresh(data).task_ids) == 4
     game = data / "json_2.1.1" / "train" / "a" / "trial_4" / "game.tw-pddl"
     status = game.stat()
     game.write_text(game.read_text().replace("put a mug", "put a cup"))  # as long as before
@@ -212,7 +212,7 @@ def test_a_damaged_cache_is_written_again(data: Path, own_cache: Path, monkeypat
 def test_the_cache_can_be_moved_and_switched_off(data: Path, own_cache: Path, tmp_path: Path) -> None:
     first = fresh(data, cache_in=False)
     assert not own_cache.exists()
-    assert fresh(data, cache_in=tmp_path / "else").games == first.games
+    assert fresh(data, cache_in=tmp_path / "else") == first
     assert len(list((tmp_path / "else").iterdir())) == 1
     refuses(ValueError, "cache must be a folder, 'off', True, False or None, got 3", ALFWorldEnv, data=data, cache=3)
 
@@ -221,7 +221,7 @@ def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path)
     (tmp_path / "file").write_text("in the way")
     with pytest.warns(UserWarning, match="cannot cache.*AGENTGYM_CACHE"):
         games = fresh(data, cache_in=tmp_path / "file")
-    assert len(games) == 3
+    assert len(games.task_ids) == 3
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -260,9 +260,11 @@ def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], messag
 
 
 def test_task_types_by_name_and_number() -> None:
-    assert (check_task_types(None), check_task_types(6)) == (check_task_types(range(1, 7)), ("pick_two_obj_and_place",))
-    for wrong in (0, True, 1.5, "two", [], [[1]]):
-        refuses(ValueError, "task", check_task_types, wrong)
+    games = GeneratedGames()
+    assert games.of_types(range(1, 7)).count("train") == games.count("train")
+    assert games.of_types(6).by_index("train", 0).task_type == "pick_two_obj_and_place"
+    for wrong in (0, 7, True, 1.5, "two", [], [[1]]):
+        refuses(ValueError, "task", games.of_types, wrong)
 
 
 def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +311,7 @@ def test_a_small_problem() -> None:
     assert (game.goal_objects, game.goal_receptacles, game.goal_lamps) == (0b1100, (0, 1), 0)
     assert (game.task, game.dialect) == ("put a mug in drawer", "move")
     assert game.walkthrough == ("go to drawer 1", "look")
-    assert (game.sinks, game.microwaves, game.fridges) == (0b100, 0, 0)
+    assert (game.room.sinks, game.room.microwaves, game.room.fridges) == (0b100, 0, 0)
 
 
 @pytest.mark.parametrize("task_type", TASK_TYPES)

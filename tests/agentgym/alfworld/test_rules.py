@@ -21,7 +21,7 @@ from agentgym.alfworld.game import CLEAN, HEAT, LOOK, PICK, TASK_TYPES, TWO, Gam
 from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_goal, with_goal
 from agentgym.alfworld.rules import REPAIRS, World
-from agentgym.alfworld.tasks import choose_game, game_of
+from agentgym.tasks import choose
 from tests.agentgym.alfworld.naive import NaiveWorld
 from tests.agentgym.alfworld.support import envs_of, episodes, games, play, random_game, small_game, task_id_of
 from tests.cases import cases
@@ -338,12 +338,12 @@ def test_ids_with_a_goal_name_a_game_of_their_split() -> None:
     goal = next(goal for goal, other in other_games(game).items() if goal.task_type == PICK and other is not game)
     name = id_with(game, goal)
     for options in ({"task_id": name}, {"task_id": name, "split": "train"}, {"task_id": name, "index": None}):
-        assert choose_game(known, "train", options, rng).task_id == name
-    assert game_of(known, name) is with_goal(game, goal)
+        assert choose(known, "train", options, rng).task_id == name
+    assert known.by_id(name, None) is with_goal(game, goal)
     with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
-        choose_game(known, "train", {"task_id": name, "split": "valid_seen"}, rng)
+        choose(known, "train", {"task_id": name, "split": "valid_seen"}, rng)
     with pytest.raises(ValueError, match="name the task in more than one way"):
-        choose_game(known, "train", {"task_id": name, "index": 0}, rng)
+        choose(known, "train", {"task_id": name, "index": 0}, rng)
 
 
 @cases(

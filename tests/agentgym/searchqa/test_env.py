@@ -7,7 +7,7 @@ import pytest
 
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.keys import documents_key, text_key
+from agentgym.searchqa.keys import documents_key
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import FAILED, INVALID
 from agentgym.searchqa.question import Question
@@ -17,6 +17,7 @@ from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Gives, Titles
 from tests.cases import cases
 from tests.playing import DISABLED, begun
 from tests.refusals import refuses
+from wrappers.canonical import observation_key
 
 
 def env_of(**kwargs):
@@ -275,7 +276,7 @@ FIRST, NEXT = "<search>ada</search>", "<search>ulm</search>"
 
 
 def test_keys_of_documents_and_of_texts_and_of_ends() -> None:
-    for key in (text_key, documents_key):
+    for key in (observation_key, documents_key):
         endings = (["<answer>Kingdom of Zell</answer>"], ["<answer>Oslo</answer>"], ["?"] * 4)
         played = [keys(key, FIRST, *ending) for ending in endings]
         ends = {each[-1] for each in played}
@@ -285,7 +286,7 @@ def test_keys_of_documents_and_of_texts_and_of_ends() -> None:
     assert one[0] == other[0]
     assert one[2] == one[3] == other[2] == "country | ['ada', 'ulm']"
     assert one[1] != other[1]
-    one, other = keys(text_key, FIRST, NEXT), keys(text_key, NEXT, FIRST)
+    one, other = keys(observation_key, FIRST, NEXT), keys(observation_key, NEXT, FIRST)
     assert (one[1], one[2]) == (other[2], other[1])
 
 

@@ -374,10 +374,10 @@ def test_shares_and_points_by_hand_and_against_one_by_one() -> None:
 
 def test_caches_of_utterances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_HELD", 100_000)
-    caches = [UtteranceCache[str, int]() for _ in range(3)]
+    caches = [UtteranceCache[int]() for _ in range(3)]
     for number in range(1_000):
         text = f"{number:1000}"
-        caches[number % 3].keep(text, number, text)
+        caches[number % 3].keep(text, number)
         assert sum(len(key) for cache in caches for key in cache.known) <= 100_000
         assert caches[number % 3].get(text) == number
     assert pickle.loads(pickle.dumps(caches[0])).known == {}

@@ -15,12 +15,11 @@ from agentgym.outside.tool_calls import ToolCall
 from agentgym.panels import open_panel
 from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
 from agentgym.telecom.expert import Expert
-from agentgym.telecom.generated.company import company
 from agentgym.telecom.official.files import Files
 from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import APN, TABLES, Difference, World, make_table
-from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, calls_of_fault, open_desk
+from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, calls_of_fault, company, open_desk
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.cases import cases
 from tests.oracles import oracle

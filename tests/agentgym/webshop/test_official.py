@@ -285,7 +285,7 @@ def test_an_asin_stands_once(tmp_path: Path) -> None:
     ([], "expected an object with 'prices'"),
     *(({"prices": {"B0": 1, "B1": price}}, "the price of 'B1'") for price in (None, "1", True, [1.0])),
     ({"prices": {}, "goals": 3}, "'goals' must be a list"),
-    ({"prices": {}, "goals": [GOAL, "x"]}, "goal 1: field 'goal_options'"),
+    ({"prices": {}, "goals": [GOAL, "x"]}, "goal 1: expected an object with fields, got 'x'"),
     *(
         ({"prices": {}, "goals": [GOAL, GOAL | {field: value}]}, f"goal 1: field '{field}'")
         for field, value in (

@@ -57,7 +57,7 @@ def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRe
     refuses(TypeError, "sequence of strings", retriever.search, ["engine", None], k=3)
     for k in (0, -1, True, 2.0):
         refuses(ValueError, "integer of at least 1", retriever.search, ["engine"], k=k)
-    refuses(ValueError, "threads must be at least 1", LexicalRetriever, PASSAGES, threads=0)
+    refuses(ValueError, "threads must be an integer of at least 1", LexicalRetriever, PASSAGES, threads=0)
 
 
 @cases(

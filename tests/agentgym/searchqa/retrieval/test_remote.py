@@ -109,8 +109,11 @@ def test_one_failing_query_spares_the_others() -> None:
 
 def test_arguments_are_checked_and_credentials_are_not_shown() -> None:
     refuses(ValueError, "did you mean 'searchr1'", HttpRetriever, "http://h", wire="searchr2")
-    for wrong in ({"timeout": 0}, {"retries": -1}, {"backoff": -1}, {"batch": 0}, {"threads": 0}):
-        refuses(ValueError, "expected timeout > 0", HttpRetriever, "http://h", **wrong)
+    for name, wrong, named in (
+        ("timeout", 0, "timeout"), ("retries", -1, "retries"), ("backoff", -1, "backoff"), ("batch", 0, "batch"),
+        ("threads", 0, "concurrency"),
+    ):  # fmt: skip
+        refuses(ValueError, f"{named} must be .*, got {wrong}", HttpRetriever, "http://h", **{name: wrong})
     refuses(ValueError, "at least 1", lambda: HttpRetriever("http://h").search(["q"], 0))
     for url in (
         *("localhost:8000", "ftp://host/x", "http://", "http:///retrieve", f"http://h/a b?token={KEY}"),

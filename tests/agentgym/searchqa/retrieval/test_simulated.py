@@ -164,8 +164,8 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     "made, options, words",
     ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
     ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
-    ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
-    ({"simulator": 3}, {}, "got 3; known: rule"),
+    ({"simulator": "rul"}, {}, "simulator must be 'rule' or an object with simulate.*, got 'rul'"),
+    ({"simulator": 3}, {}, "or an object with simulate.*, got 3"),
     ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
 )
 def test_wrong_arguments_are_explained(made, options, words):

@@ -1,1 +1,0 @@
-"""Telecom without any file: a company of our own, and tasks without end."""
