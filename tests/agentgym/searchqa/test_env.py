@@ -15,7 +15,7 @@ from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Gives, Titles
 from tests.cases import cases
-from tests.playing import DISABLED
+from tests.playing import DISABLED, begun
 from tests.refusals import refuses
 from wrappers.canonical import observation_key
 
@@ -245,8 +245,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     ids=repr,
 )  # fmt: skip
 def test_what_holds_no_hits_is_a_failed_search_and_spares_the_others(odd):
-    envs = SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Gives([odd, (Hit(ADA, 1.0),)]))
-    envs.reset(seed=0)
+    envs = begun(SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Gives([odd, (Hit(ADA, 1.0),)])), seed=0)
     *_, infos = envs.step(["<search>odd</search>", "<search>fine</search>"])
     assert (infos["search_failed"].tolist(), infos["retrieved_ids"][1]) == ([True, False], ("ada",))
 
@@ -327,9 +326,8 @@ def test_comparisons_go_by_the_years_and_names_are_found() -> None:
         'Doc 2(Title: "Iva Moll") Born in Ulm in 1843, Iva Moll was a poet.'
     )
     assert reader.act(f"<information>{passages}</information>", ()) == "<answer>Iva Moll</answer>"
-    assert names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?") == [
-        "The Iron Gate", "Port Ulm", "Kingdom of Zell",
-    ]  # fmt: skip
+    found = names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?")
+    assert found == ["The Iron Gate", "Port Ulm", "Kingdom of Zell"]
     assert names_in("who wrote it in 1911?") == []
 
 

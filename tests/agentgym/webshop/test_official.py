@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -313,9 +314,7 @@ def flip(path: Path, at: float) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "first byte": lambda path: flip(path, 0),
-    "middle": lambda path: flip(path, 0.5),
-    "last byte": lambda path: flip(path, 1),
+    **{name: partial(flip, at=at) for name, at in (("first byte", 0), ("middle", 0.5), ("last byte", 1))},
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
     "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
     "gone": Path.unlink,

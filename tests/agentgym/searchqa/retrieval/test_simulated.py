@@ -21,7 +21,7 @@ from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, ULM, ZELL, Gives, Titles, ids
 from tests.cases import cases
-from tests.playing import Scripted, of
+from tests.playing import Scripted, begun, of
 from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
@@ -111,8 +111,7 @@ def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
 
 
 def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
-    env = env_of()
-    env.reset(seed=3, options={"task_id": "country", "noise": 0.5})
+    env = begun(env_of(), seed=3, options={"task_id": "country", "noise": 0.5})
     saved = pickle.loads(pickle.dumps(env.snapshot()))
 
     def on(envs, seed=None):
