@@ -436,8 +436,8 @@ def test_the_earliest_visit_is_chosen_and_numbers_are_checked() -> None:
         next_state=["u", "v", "end", "v", "end"], reward=[0] * 5, won=[0] * 5,
     )  # fmt: skip
     assert selected(table, "distinct").tolist() == [0, 1, 4]  # v at t = 1 of b, not at t = 2 of a
-    refuses(ValueError, r"every\(n\) needs an n of at least 1, got 0", every, 0)
-    refuses(ValueError, r"highest_entropy\(count\) needs a count of at least 1, got 0", highest_entropy, 0)
+    refuses(ValueError, r"every: n must be an integer of at least 1, got 0", every, 0)
+    refuses(ValueError, r"highest_entropy: count must be an integer of at least 1, got 0", highest_entropy, 0)
 
 
 def test_disagreement_counts_histories_not_states_and_goes_on_through_forks() -> None:
