@@ -1,7 +1,6 @@
 """Adapts any Gymnasium text environment, single or vector, to the contract of `agentgym.core`.
 
-Sub-environments of Gymnasium's vector environments are stepped one by one, because these share reset options and step
-finished ones; those of an `AsyncVectorEnv` run in parallel.
+Gymnasium's vector environments share reset options and step finished places, so each sub-environment is stepped alone.
 """
 
 import copy
@@ -67,8 +66,7 @@ def adapt(
         key: names a state; never None.
         task: names the task after a reset; episodes of one task form a group.
         success: returns whether an episode was won, at its last step.
-        max_episode_steps: step limit; None: that of a `TimeLimit`, else `MOST_STEPS` (1,000) with one warning; -1: that
-            of a `TimeLimit`, else none.
+        max_episode_steps: step limit; None: a `TimeLimit`'s, else `MOST_STEPS` and a warning; -1: a `TimeLimit`'s.
 
     Raises:
         TypeError: actions are not text, or functions or a limit are given for an environment of ours.

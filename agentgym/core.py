@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector.utils import create_shared_memory
 
 from agentgym.branching.stack import load_random_state, random_state, seed_random_state
-from agentgym.checks import keywords_checked, suggest
+from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.outside.text import clean
 from agentgym.tasks import Tasks, check_split, generator
 
@@ -42,12 +42,10 @@ class TextSpace(gym.Space[str]):
     def __init__(
         self, max_length: int = 1_000_000, *, samples: Sequence[str] = (), seed: int | np.random.Generator | None = None
     ) -> None:
-        if max_length < 1:
-            raise ValueError(f"TextSpace: max_length must be at least 1, got {max_length}")
+        self.max_length = whole("TextSpace: max_length", max_length, 1)
         too_long = [text for text in samples if len(text) > max_length]
         if too_long:
             raise ValueError(f"TextSpace: sample {too_long[0]!r} is longer than max_length={max_length}")
-        self.max_length = int(max_length)
         self.samples = tuple(samples)
         super().__init__(dtype=str, seed=seed)
 
@@ -130,11 +128,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
 
     @keywords_checked
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(
-                f"{type(self).__name__}: unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}"
-            )
+        if render_mode is not None:
+            check_name(render_mode, self.metadata["render_modes"], "render_mode")
         self.observation_space: gym.Space[Any] = TextSpace()
         self.render_mode = render_mode
         self.expert = bool(expert)
@@ -173,8 +168,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def advance(self, command: str, info: Info) -> tuple[ObsT, float, bool, Info]:
         """Play one command in a vector environment; return observation, reward, terminated and info.
 
-        An override may write only changes into `info`, its previous dict; it is not used if a further subclass
-        overrides `act`, `observe` or `describe`.
+        An override may change `info`, its previous dict. Subclasses that override its parts do not inherit it.
         """
         reward, terminated, valid = self.act(command)
         return self.observe(), reward, terminated, self.describe(valid)
@@ -212,8 +206,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
         """Start an episode; equal seeds and options give equal episodes in any process.
 
-        Without options (names in `OPTIONS`) the task is drawn from `self.np_random`. Raises a ValueError for an unknown
-        option or task.
+        Without options (`OPTIONS`) the task is drawn from `self.np_random`. ValueError for an unknown option or task.
         """
         seed = int(seed) if isinstance(seed, np.integer) else seed
         if type(seed) is int and seed >= 0:

@@ -1,7 +1,6 @@
 """Task panels: named, versioned lists of tasks that are the same on every machine.
 
-`panels.toml` defines them. A panel is a split under fixed arguments, sorted by digests of the tasks' contents and
-checked by `panel_pins.json`.
+`panels.toml` defines a panel as a split under fixed arguments; `panel_pins.json` pins digests of its tasks' contents.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
 from itertools import islice
 from typing import Any
 
@@ -156,9 +154,7 @@ def digest(content: Any) -> str:
 
 @cache
 def _pins() -> dict[str, dict[str, str]]:
-    text = (resources.files("agentgym") / "panel_pins.json").read_text(encoding="utf-8")
-    pins: dict[str, dict[str, str]] = json.loads(text)
-    return pins
+    return tables_beside(__file__, "panel_pins.json")
 
 
 def _check(found: OpenPanel) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym.checks import nearest, suggest
+from agentgym.checks import suggest
 from agentgym.core import TextEnv
 from agentgym.outside.text import clean
-from agentgym.registry import ROWS
+from agentgym.registry import ROWS, known_env
 
 WORDS = {
     "undo": "undo the last command",
@@ -201,17 +201,6 @@ def _arguments(words: Sequence[str], parser: argparse.ArgumentParser) -> dict[st
     return found
 
 
-def _id(given: str, parser: argparse.ArgumentParser) -> str:
-    names = {row.id.rpartition("/")[2].rpartition("-v")[0].lower(): row.id for row in ROWS}
-    if given.lower() in names:
-        return names[given.lower()]
-    if ":" in given or given in gym.registry:
-        return given
-    meant = nearest(given, gym.registry) or names.get(nearest(given, names) or "")
-    tail = f"; did you mean {meant!r}?" if meant else ""
-    return parser.error(f"unknown environment {given!r}; known: {', '.join(row.id for row in ROWS)}{tail}")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; exit status 0, 130 after Ctrl-C, 2 for a wrong argument."""
     words = ", ".join(WORDS)
@@ -232,7 +221,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stdin):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # terminals without a character, input that is not text
-    env_id = _id(given.env, parser)
+    try:
+        env_id = known_env(given.env)
+    except ValueError as error:
+        parser.error(str(error))
     options = {"split": given.split, "index": given.index, "task_id": given.task}
     options = {name: value for name, value in options.items() if value is not None}
     arguments = _arguments(given.set, parser)

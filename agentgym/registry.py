@@ -57,7 +57,7 @@ def short_name(env: str) -> str:
 
 
 def known_env(env: str) -> str:
-    """Return the id of an environment from its name, its id, or "my_module:Env-v0", whose module is imported.
+    """Return the id from an environment's name (in any case), its id, or "my_module:Env-v0", whose module is imported.
 
     Raises:
         ValueError: the environment is unknown; the message suggests one.
@@ -82,7 +82,7 @@ def known_env(env: str) -> str:
                 f"gymnasium.register({name!r}, entry_point=...)"
             )
         return env
-    if env in short or env in gym.registry:
-        return short.get(env, env)
+    if env.lower() in short or env in gym.registry:
+        return short.get(env.lower(), env)
     known = [*short, *short.values()]
     raise ValueError(f"unknown environment {env!r}; {suggest(env, known)}; or one of your own: my_module:Env-v0")

@@ -43,35 +43,28 @@ class Tasks(Protocol[TaskT_co]):
     @property
     def name(self) -> str:
         """What the collection is, for messages, such as "the generated games" or a folder."""
-        ...
 
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits."""
-        ...
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
-        ...
 
     def by_index(self, split: str, index: int) -> TaskT_co:
         """Return a task by its index from 0; IndexError from `count(split)` on."""
-        ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
         """Return a task by its id (a generator's beyond `count` too), of any split for None; else ValueError."""
-        ...
 
     def ids(self, split: str) -> Iterator[str]:
         """Yield the `count(split)` ids of a split in index order."""
-        ...
 
 
 class NumberedTasks(ABC, Generic[TaskT]):
-    """Generated tasks with ids "<split>/<index>".
+    """Generated `Tasks` with ids "<split>/<index>".
 
-    A subclass sets `name`, `splits`, `kind` (what messages call a task), `num_tasks` (per split; larger ids are
-    accepted too) and writes `make`.
+    A subclass sets `name`, `splits`, `kind` (for messages), `num_tasks` (of a split; ids go beyond) and writes `make`.
     """
 
     name: str
@@ -85,17 +78,14 @@ class NumberedTasks(ABC, Generic[TaskT]):
         """Return a task of an existing split by any index from 0."""
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return self.num_tasks
 
     def by_index(self, split: str, index: int) -> TaskT:
-        """Return a task; IndexError past the last one."""
         if not 0 <= index < self.num_tasks:
             raise IndexError(index)
         return self.make(split, index)
 
     def by_id(self, task_id: str, split: str | None) -> TaskT:
-        """Return a task by its id; ValueError if it belongs to another split than `split`."""
         named, _, index = task_id.rpartition("/")
         # One name per task, because episodes are grouped by task_id: "train/017" is not "train/17".
         if named not in self.splits or not re.fullmatch(f"0|[1-9][0-9]{{0,{self.most_digits - 1}}}", index):
@@ -108,7 +98,6 @@ class NumberedTasks(ABC, Generic[TaskT]):
         return self.make(named, int(index))
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in index order."""
         return (f"{split}/{index}" for index in range(self.num_tasks))
 
 

@@ -136,8 +136,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
 
         Raises:
             ValueError: the number of actions is not `num_envs`.
-            TypeError: the actions have no order, are a single string, or a running sub-environment's action is no
-                string.
+            TypeError: actions without order, a single string, or no string for a running sub-environment.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if not self._begun:

@@ -133,7 +133,7 @@ def evaluate(
     noted = _Noted(playable(envs[0] if isinstance(envs, Sequence) else envs), columns)
     builder = TableBuilder(noted.num_envs, noted.metadata["autoreset_mode"])
     # As `collect` does it, where a policy that always acts alike is a mistake.
-    play_groups(noted, player, builder, tasks=tasks, group_size=repeats, seed=seed, progress=None)
+    play_groups(noted, player, builder, tasks=tasks, group_size=repeats, seed=seed)
     warn_of_unscored(builder.unscored, builder.started)
     return replace(Evaluation.from_table(builder.table()), columns=noted.of_tasks(len(tasks), repeats))
 

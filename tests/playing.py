@@ -2,7 +2,7 @@
 
 * `Scripted`: a policy that says given texts, by step, by place or reply by reply; `Drawn`: one that draws them.
 * `corridor`: the vector environment of `tests.corridor`; `of`: that of any `TextEnv`; `stock`: Gymnasium's own ones.
-* `steps` plays actions and returns every answer, `play` the last one; `objects` is a column of infos.
+* `begun` begins an episode, `steps` plays actions and returns every answer, `play` the last one; `objects`: a column.
 * `walks`: a `StepTable` of episodes that are written as "state action state action state".
 * `filled`: a `StepTable` of the columns that a test is about.
 
@@ -83,6 +83,64 @@ def stock(
     if kind == "sync":
         return SyncVectorEnv([make] * places, autoreset_mode=mode)
     return AsyncVectorEnv([make] * places, shared_memory=False, autoreset_mode=mode)
+
+
+class Twin:
+    """What a vector environment does, done with single ones, one after another: all play, then who ended begins.
+
+    Args:
+        envs: the single environments.
+        mode: of the vector environment; where nothing begins by itself, who ended stays as it is until `reset`.
+        limit: steps of an episode, None for no other limit than the environments'.
+
+    Attributes:
+        rows: observation and info of each.
+        flags: whether the episode of each terminated or was truncated.
+    """
+
+    def __init__(self, envs: Sequence[Any], mode: AutoresetMode | str, limit: int | None = None) -> None:
+        self.envs, self.mode, self.limit = envs, AutoresetMode(mode), limit
+        self.rows: list[Any] = [None] * len(envs)
+        self.elapsed = [0] * len(envs)
+        self.flags = [(False, False)] * len(envs)
+
+    def reset(self, i: int, seed: int | None = None, options: Any = None) -> None:
+        self.rows[i] = self.envs[i].reset(seed=seed, options=options)
+        self.elapsed[i], self.flags[i] = 0, (False, False)
+
+    def step(self, actions: Sequence[Any]) -> list[tuple[float, bool, bool, Any]]:
+        """Return of each reward and flags, and the last observation and info of an episode that is replaced at once."""
+        idle, rewards, answers = [any(flags) for flags in self.flags], [0.0] * len(self.envs), []
+        for i, action in enumerate(actions):
+            if not idle[i]:
+                observation, rewards[i], terminated, truncated, info = self.envs[i].step(action)
+                self.rows[i], self.elapsed[i] = (observation, info), self.elapsed[i] + 1
+                self.flags[i] = terminated, truncated or self.elapsed[i] == self.limit
+        for i, reward in enumerate(rewards):
+            if idle[i] and self.mode is NEXT_STEP:
+                self.reset(i)
+            flags, final = self.flags[i], None
+            if any(flags) and self.mode is SAME_STEP:
+                final = self.rows[i]
+                self.reset(i)
+            answers.append((reward, *flags, final))
+        return answers
+
+    def save(self) -> Any:
+        return [
+            (env.snapshot(), *rest) for env, *rest in zip(self.envs, self.rows, self.elapsed, self.flags, strict=True)
+        ]
+
+    def load(self, saved: Any) -> None:
+        for i, (state, *rest) in enumerate(saved):
+            self.envs[i].restore(state)
+            self.rows[i], self.elapsed[i], self.flags[i] = rest
+
+
+def begun(env: Any, **how: Any) -> Any:
+    """Begin an episode in an environment of any kind, and return the environment."""
+    env.reset(**how)
+    return env
 
 
 def steps(env: Any, actions: Iterable[Any]) -> list[Any]:

@@ -1,7 +1,6 @@
 """Ask an adviser in every state and show its answer as the expert's action.
 
-An environment's own expert may use hidden state. An adviser gets what a player gets: observation and admissible
-commands.
+An environment's own expert may use hidden state; an adviser gets observation and admissible commands, as a player.
 """
 
 import copy
@@ -28,8 +27,7 @@ class _Advised(NamedTuple):
 class VectorAdvice(SubEnvWrapper[_Advised]):
     """Put an adviser's commands into `infos["expert_action"]`, in place of the environment's expert.
 
-    Put it directly around the environment (bare observations). `adviser()` makes a new adviser for every episode; the
-    entry is "" at the end of an episode.
+    Put it directly around the environment. `adviser()` makes an adviser for every episode; "" is the advice at its end.
 
     >>> import agentgym
     >>> from agentgym.alfworld.player import ALFWorldPlayer

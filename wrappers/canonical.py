@@ -1,8 +1,7 @@
 """State keys: which situations are the same node of the state graph.
 
 From strict to loose: the environment's exact `info["state_key"]`; a custom key, `CanonicalStates(envs, key=...)`, such
-as the papers' keys of ALFWorld; states of a finished table merged by `relabel_states` (by embeddings:
-`wrappers.similar_states`).
+as the papers' keys of ALFWorld; a table's states merged by `relabel_states` (`wrappers.similar_states`: by embeddings).
 """
 
 import dataclasses

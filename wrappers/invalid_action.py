@@ -11,14 +11,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.checks import real
 from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
 
 class VectorInvalidActionPenalty(SubEnvWrapper[int]):
     """Vector form of `InvalidActionPenalty`: `infos["invalid_actions"]` is int64 (num_envs,).
 
-    Under `SAME_STEP` the count of a finished episode is in `final_info`. Sub-environments that ignore their action are
-    not penalised.
+    Under `SAME_STEP` the count of a finished episode is in `final_info`. Ignored actions are not penalised.
 
     Args:
         env: a vector environment whose infos have `is_action_valid`.
@@ -29,11 +29,7 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], penalty: float = 0.1) -> None:
         super().__init__(env)
-        if not (np.isfinite(penalty) and penalty >= 0):
-            raise ValueError(
-                f"penalty is subtracted from the reward: pass a finite number of at least 0, got {penalty!r}"
-            )
-        self.penalty = float(penalty)
+        self.penalty = real("penalty", penalty, 0.0, expected="a finite number of at least 0, which is subtracted")
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
         for i in indices:

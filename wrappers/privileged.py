@@ -8,14 +8,13 @@
     feedback       that the command was refused, or changed nothing    that it was accepted
     outcome        that the episode was won, or not                    the opposite
 
-A context is text for one row. The block made of it precedes only that row's prompt, so that no earlier turn reads what
-came later. A row's own reply is never part of its context.
+A context is text for one row, in a block before that row's prompt alone, and never holds the row's own reply.
 
 Source: docs/credit/privileged.md.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -160,7 +159,8 @@ class Contexts:
         if control == "right":
             return self.right
         if control == "wrong":
-            return [wrong[0] if text is not None and wrong else None for text, wrong in self._pairs()]
+            pairs = zip(self.right, self.wrong, strict=True)
+            return [wrong[0] if text is not None and wrong else None for text, wrong in pairs]
         if control == "empty":
             return [None if text is None else "" for text in self.right]
         if control == "unrelated":
@@ -180,9 +180,6 @@ class Contexts:
                 for place, row in enumerate(mine.tolist()):
                     found[row] = self.right[int(given[place % len(given)])]
         return found
-
-    def _pairs(self) -> Iterator[tuple[str | None, tuple[str, ...]]]:
-        return zip(self.right, self.wrong, strict=True)
 
 
 def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, most_wrong: int = 4) -> Contexts:
@@ -236,8 +233,7 @@ def _demonstrations(table: StepTable, notes: Any) -> Contexts:
 def _siblings(table: StepTable) -> Contexts:
     """Continuations of other episodes of the group from the row's state, the shortest first.
 
-    Won episodes are shown from the last visit of the state, lost ones from the first, so that they contain the mistake
-    made there.
+    Won episodes are shown from the last visit of the state, lost ones from the first, with the mistake made there.
     """
     after: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
     won = table.trajectory_won.tolist()

@@ -39,8 +39,7 @@ class ScoredStep:
 
     Attributes:
         task_id: `info["task_id"]` of the episode's reset, "" without one.
-        messages: observation before the step, a text or chat messages (anything, for environments without text); read
-            only.
+        messages: observation before the step, a text or chat messages (of other environments, anything); read only.
         reply: the raw action given to the wrapper.
         action: `info["command"]` if a reply parser is inside ("" for a malformed reply), else the reply.
         observation: observation after the step; the last one of its episode if the step ended it.
@@ -77,8 +76,7 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
 
     Args:
         env: an environment of any kind; a time limit belongs inside (as in `gym.make`).
-        scorer: list of `ScoredStep` -> sequence of one finite number each, None or nan for no score; not called with an
-            empty list.
+        scorer: non-empty list of `ScoredStep` -> sequence of one finite number each, None or nan for no score.
         weight: finite factor, in units of reward; 0 scores without a change of rewards.
         kind: "contribution", "value" or "advantage".
         gamma: the learner's discount, in (0, 1]; used by "value" only.

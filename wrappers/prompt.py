@@ -42,9 +42,6 @@ class Episode:
     pairs: list[tuple[str, str]] = field(default_factory=list)
     steps: int = 0
 
-    def copy(self) -> Episode:
-        return Episode(self.first, self.now, self.pairs.copy(), self.steps)
-
 
 @fields_checked
 @dataclass(frozen=True)
@@ -53,18 +50,14 @@ class PromptStyle:
 
     Attributes:
         history: number of latest (observation, action) pairs shown; None for all.
-        instructions: True for the environment's `instructions` followed by `reply_format`, a text in place of both, or
-            False for no system message.
-        reply_format: the format of replies. If the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT`
-            replaces the default, or nothing with `tools="template"`.
+        instructions: True: the environment's `instructions`, then `reply_format`; a text in place of both; or False.
+        reply_format: the format of replies; default with tool calls: `wrappers.tools.CALL_FORMAT`, in a template none.
         tools: with tool calls, where their schemas are listed: the system message ("text"), or the policy's chat
             template ("template"), by `template={"tools": listed_tools(envs)}`.
-        keep_first: show the episode's first observation after it left the history (for environments that state the task
-            only at the start).
+        keep_first: show the episode's first observation, which may state the task, after it left the history.
         admissible: list the admissible commands after the observation.
         shown: content of a history step: "pairs", observation and action, or "actions" alone (much shorter).
-        facts: info entries shown below the current observation: `("location", "inventory")` completes ALFWorld's text,
-            as the GraphGPO paper's prompt does.
+        facts: info entries shown below the current observation, such as GraphGPO's `("location", "inventory")`.
         max_chars: longest user message in characters; None for no limit. The oldest pairs are dropped first, then the
             end of the current observation is cut and marked. The first observation and the commands are never cut.
 
@@ -238,8 +231,7 @@ def _is_part(part: Any) -> bool:
 class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
     """Vector form of `PromptWindow`: a tuple of messages per sub-environment; options as `PromptStyle`.
 
-    `final_obs` is rendered with the history of the episode that ended. A finished sub-environment under `DISABLED`
-    keeps its messages.
+    `final_obs` has the history of the episode that ended. Under `DISABLED` finished sub-environments keep messages.
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **style: Any) -> None:
@@ -261,7 +253,7 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
             self._show(i, episode, step.after)
 
     def copied(self, state: tuple[Episode, Messages]) -> tuple[Episode, Messages]:
-        return state[0].copy(), state[1]
+        return replace(state[0], pairs=state[0].pairs.copy()), state[1]
 
     def observed(self) -> tuple[Messages, ...]:
         return tuple(messages for _, messages in self.states)

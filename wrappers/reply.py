@@ -1,7 +1,6 @@
 """Parse a model's raw reply into a command or an error.
 
-A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, whose stripped content is
-the command:
+A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, which holds the command:
 
     <think>The box is left of me.</think><action>left</action>
 
@@ -209,8 +208,7 @@ def parse_reply(
     Args:
         text: the reply, cleaned and cut as by `agentgym.outside.text.clean`.
         require_think: a think block must precede the action.
-        several: several action blocks are an error, or the first or last counts; "all", of tool calls alone: the
-            command has them all, in lines.
+        several: several action blocks are an error, or the first or last counts; "all" (tool calls): all, in lines.
         outside: text outside the blocks is ignored or an error.
         max_length: longest accepted command, in characters.
         command_tags: lower-case names of tags whose whole block is a command; the wrappers take the environment's.

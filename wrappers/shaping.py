@@ -71,14 +71,11 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest path gains; at gamma it
             gains nothing and every detour loses; at 1 all states with a known path are equal.
         scale: potential at success, in units of reward, at least 0 (0: rewards unchanged).
-        key: `key(observation, info)`, a hashable state name; default `info["canonical_key"]`, else `info["state_key"]`.
-            The optimal policy is safe with any function; merging distant states guides badly.
-        task: `task(info)`, a hashable task name, called after every reset; default `info["task_id"]`, else one task.
-        success: `success(reward, terminated, info)` with the inner reward; default `info["won"]`, else terminated with
-            a reward above 0.
+        key: `key(observation, info)`, a hashable state name; default `state_key`. Merging distant states guides badly.
+        task: `task(info)`, a hashable task name, called after every reset; default `task_id`.
+        success: `success(reward, terminated, info)` with the inner reward; default `won_or_rewarded`.
         graphs: a `TaskGraphs` to share, limit or restore; not part of `env.spec`.
-        truncation: "keep" the potential of a truncated state, for learners that bootstrap there (Stable-Baselines3);
-            "zero" for learners that treat truncation as the end.
+        truncation: "keep" the potential of a truncated state, if the learner bootstraps there, else "zero".
 
     Raises:
         KeyError: by `reset`, when info has no state key and no `key` was given.
@@ -123,7 +120,16 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         for episode in self.states:
             episode.shaping = episode.unshaped = 0.0
         for i in step.played:
-            self._pay(self.states[i], i, step)
+            episode, info, terminated = self.states[i], step.after.info(i), bool(step.terminated[i])
+            state, left, reward = (
+                self._state(step.after.observation(i), info),
+                episode.potential,
+                float(step.rewards[i]),
+            )
+            self.graphs.add(episode.task, episode.state, state, bool(self.success(reward, terminated, info)))
+            ends = terminated or (bool(step.truncated[i]) and self.truncation == "zero")
+            episode.state, episode.potential = state, 0.0 if ends else self._potential(episode.task, state)
+            episode.shaping, episode.unshaped = self.gamma * episode.potential - left, reward
         return np.array([episode.shaping for episode in self.states])
 
     def copied(self, state: _Episode) -> _Episode:
@@ -134,14 +140,6 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
             "shaping": np.array([episode.shaping for episode in self.states]),
             "unshaped_reward": np.array([episode.unshaped for episode in self.states]),
         }
-
-    def _pay(self, episode: _Episode, i: int, step: Step) -> None:
-        info, terminated, reward = step.after.info(i), bool(step.terminated[i]), float(step.rewards[i])
-        state, left = self._state(step.after.observation(i), info), episode.potential
-        self.graphs.add(episode.task, episode.state, state, bool(self.success(reward, terminated, info)))
-        ends = terminated or (bool(step.truncated[i]) and self.truncation == "zero")
-        episode.state, episode.potential = state, 0.0 if ends else self._potential(episode.task, state)
-        episode.shaping, episode.unshaped = self.gamma * episode.potential - left, reward
 
     def _state(self, observation: Any, info: dict[str, Any]) -> Hashable:
         state = self.key(observation, info)

@@ -2,8 +2,7 @@
 
 * "leader": in order of first appearance, a state joins the first earlier leader near it, or becomes a leader. The
   cluster has its leader's name; the result depends on the order of rows only.
-* "components": states connected by chains of near states. The cluster has the name of the member with the smallest text
-  (`str(state)`); the result does not depend on order.
+* "components": states connected by chains of near states, named by the smallest `str(state)`; order does not matter.
 
 Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-12 for others).
 """
@@ -33,8 +32,6 @@ Method = Literal["leader", "components"]
 
 #: Larger groups are compared in blocks of this many rows.
 _BLOCK = 512
-#: Groups up to that size are compared together, this many cosines at a time.
-_CELLS = 2**18
 
 #: The small general-purpose encoder that is used most; 384 dimensions.
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -53,8 +50,7 @@ def merge_similar_states(
     A merged state has the key of one of its members. States in which an episode of the group terminated stay distinct.
 
     Args:
-        embed: n distinct states -> n vectors, shape (n, dimensions), none of length zero, such as a `SentenceEncoder`;
-            called once.
+        embed: n distinct states -> n vectors (n, dimensions) of lengths above zero; called once. See `SentenceEncoder`.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
         method: "leader" or "components", see the module.
         within: compare states of each "group", or of the whole "table" (`relabel_states` with `cosine_clusters`).
@@ -96,8 +92,7 @@ def cosine_clusters(
 ) -> Callable[[Sequence[Hashable]], list[Hashable]]:
     """Return a `label` for `relabel_states`: the name of each state's cluster over the whole table.
 
-    Arguments as `merge_similar_states`. Time is O(states * leaders * dimensions) for leaders, O(states^2 * dimensions)
-    for components.
+    Arguments as `merge_similar_states`. Time: O(dimensions * states * leaders), components: O(dimensions * states^2).
     """
     _check(threshold, method)
 
@@ -134,16 +129,14 @@ def cluster_vectors(
     if group.shape != (len(points),):
         raise ValueError(f"groups must have shape ({len(points)},), got {group.shape}")
     order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-np.inf))
-    sizes = np.diff(starts, append=len(order))
-    large = sizes > _BLOCK
     in_blocks = _leaders_in_blocks if method == "leader" else _joined_in_blocks
-    first = np.arange(len(points))
-    for start, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True):
-        rows = order[start : start + size]
-        first[rows] = rows[in_blocks(near, rows)]
-    earlier, later = near.pairs(order, starts[~large], sizes[~large])
-    found = (_leaders if method == "leader" else _joined)(len(points), earlier, later)
+    first, pairs = np.arange(len(points)), [np.zeros((2, 0), np.int64)]
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(rows) > _BLOCK:
+            first[rows] = rows[in_blocks(near, rows)]
+        else:
+            pairs.append(rows[np.array(np.nonzero(np.triu(near(rows, rows), 1)))])
+    found = (_leaders if method == "leader" else _joined)(len(points), *np.concatenate(pairs, axis=1))
     return np.where(found == np.arange(len(points)), first, found)
 
 
@@ -164,12 +157,9 @@ class SentenceEncoder:
     def __init__(
         self, model: str | Path = MODEL, *, batch_size: int = 64, device: str | None = None, cache_size: int = 100_000
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("cache_size", cache_size)):
-            whole(name, value, 1)
         self.model = str(model)
-        self.batch_size = batch_size
+        self.batch_size, self.cache_size = whole("batch_size", batch_size, 1), whole("cache_size", cache_size, 1)
         self.device = device
-        self.cache_size = cache_size
         self._encoder: Any = None
         self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
@@ -214,32 +204,6 @@ class _Near:
         dots = self.points[some] @ self.points[others].T
         near: NDArray[np.bool_] = dots >= self.cosine * self.lengths[some][:, None] * self.lengths[others]
         return near
-
-    def pairs(self, order: Ints, starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-        points = self.points if (order == np.arange(len(order))).all() else self.points[order]
-        by_size = np.argsort(sizes, kind="stable")
-        starts, sizes = starts[by_size], sizes[by_size]
-        begin = 0
-        while begin < len(sizes):
-            # Every group of a batch is padded to the largest.
-            cells = np.arange(1, len(sizes) - begin + 1) * sizes[begin:] ** 2
-            end = begin + max(1, int(np.searchsorted(cells, _CELLS, "right")))
-            position = np.arange(sizes[end - 1])
-            dots = np.zeros((end - begin, len(position), len(position)), points.dtype)
-            for slot, (start, size) in enumerate(
-                zip(starts[begin:end].tolist(), sizes[begin:end].tolist(), strict=True)
-            ):
-                mine = points[start : start + size]
-                np.matmul(mine, mine.T, out=dots[slot, :size, :size])
-            rows = order[np.minimum(starts[begin:end, None] + position, len(order) - 1)]
-            # Where a group is short, nothing is near.
-            reach = np.where(position < sizes[begin:end, None], self.lengths[rows], np.inf).astype(dots.dtype)
-            near = dots >= self.cosine * reach[:, :, None] * reach[:, None, :]
-            group, i, j = np.nonzero(near & (position[:, None] < position))
-            found.append((rows[group, i], rows[group, j]))
-            begin = end
-        return np.concatenate([earlier for earlier, _ in found]), np.concatenate([later for _, later in found])
 
 
 def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:

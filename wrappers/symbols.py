@@ -20,8 +20,7 @@ from agentgym.core import TextSpace
 class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstructorArgs):
     r"""Show a text board as one-hot planes: `planes[k, row, column]` is 1 where the board has the k-th symbol.
 
-    The observation space is `Box(0, 1, (symbols, height, width), dtype)`. Defaults (None) are Sokoban's, from the
-    environment.
+    The observation space is `Box(0, 1, (symbols, height, width), dtype)`. Defaults (None) are a Sokoban environment's.
 
     Args:
         env: an environment whose observation is a board as text, rows separated by line breaks.
@@ -31,8 +30,7 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         dtype: of the planes, an unsigned integer or a float.
 
     Raises:
-        ValueError: at once, when the alphabet or the shape is missing or malformed; by `reset` and `step`, when a board
-            has another shape or an unknown symbol.
+        ValueError: at once, for a missing or malformed alphabet or shape; by `reset` and `step`, for another board.
 
     >>> import agentgym
     >>> env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1))
@@ -111,12 +109,10 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
     """Take the number of a command as action.
 
     Args:
-        commands: the commands, numbered from 0; None: samples of the environment's `TextSpace` (Sokoban: up, down,
-            left, right).
+        commands: the commands, numbered from 0; None: samples of the environment's `TextSpace`.
 
     Raises:
-        ValueError: at once, without commands or with equal ones; by `step`, when the action is not the number of a
-            command.
+        ValueError: at once, without commands or with equal ones; by `step`, when no command has the action's number.
 
     >>> import agentgym
     >>> env = DiscreteActions(gym.make("AgentRL/Sokoban-v0"))

@@ -30,8 +30,7 @@ _Reader = tuple[str, Any, Any]
 class Shown:
     """Result of a reset or step, read per sub-environment.
 
-    `space`: the single observation space. `final`: bool (num_envs,), the sub-environments whose `final_obs` and
-    `final_info` are read; None: none.
+    `space`: the single observation space. `final`: bool (num_envs,), whose `final_obs` and `final_info` are read.
     """
 
     def __init__(
@@ -157,12 +156,10 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         self.states[i] = self.copied(state)
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i's state; see `agentgym.branching.Branching`."""
         below = inside(self.env, self).snapshot(i)
         return Saved(type(self).__name__, below, (bool(self._over[i]), self.get_state(i)))
 
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environments from snapshots."""
         chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
         observations, infos = inside(self.env, self).restore(chosen, [state.inside for state in given], numbers)
         for i, state in zip(chosen, given, strict=True):
@@ -171,7 +168,6 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         return self._seen(observations, infos)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes in all sub-environments, or in those of `options["reset_mask"]`."""
         observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         mask = reset_mask(options)
         began = np.ones(self.num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
@@ -180,7 +176,6 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         return self._seen(observations, infos)
 
     def step(self, actions: Sequence[Any]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Play one action per sub-environment."""
         idle = self.idle
         observations, rewards, terminated, truncated, infos = self.env.step(self.sent(actions))
         over = np.asarray(terminated, np.bool_) | np.asarray(truncated, np.bool_)
@@ -287,13 +282,11 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
                 setattr(self, name, space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self.vector.begin([0], ShownAlone(observation, info))
         return self.shown(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Play an action."""
         [sent] = self.vector.sent([action])
         observation, reward, terminated, truncated, info = self.env.step(sent)
         flags = np.array([[terminated], [truncated]], np.bool_)
@@ -305,15 +298,12 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
         return observation, reward, terminated, truncated, info
 
     def get_state(self) -> Any:
-        """Return the wrapper's state of the episode."""
         return self.vector.get_state(0)
 
     def set_state(self, state: Any) -> None:
-        """Load a `get_state`."""
         self.vector.set_state(0, state)
 
     def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return an inner observation and info as this wrapper shows them."""
         mine = self.vector.observed()
         own = {name: column.tolist()[0] for name, column in self.vector.columns().items()}
         # Gymnasium's checker asks for observations that share nothing with earlier ones.

@@ -177,12 +177,10 @@ class BranchingWrapper:
         return observation, info
 
     def snapshot(self) -> Saved:
-        env: Any = self
-        return snapshot(env)
+        return snapshot(self)  # type: ignore[arg-type]  # it is mixed into a wrapper
 
     def restore(self, state: Saved, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        env: Any = self
-        return restore(env, state, seed)
+        return restore(self, state, seed)  # type: ignore[arg-type]
 
 
 def snapshot(env: gym.Env[Any, Any]) -> Saved:

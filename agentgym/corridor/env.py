@@ -5,7 +5,7 @@ import zlib
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from agentgym.checks import keywords_checked, real, suggest, whole
+from agentgym.checks import check_name, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import Draws, NumberedTasks, check_split, choose
 from agentgym.vector import TextVectorEnv
@@ -82,8 +82,7 @@ class CorridorEnv(TextEnv[str]):
 
     Args:
         length: number of rooms.
-        wrong: effect of a wrong direction: "stay" (nothing), "back" (one room), "start" (to the first room), or "end"
-            (the episode is lost).
+        wrong: effect of a wrong direction: "stay" (none), "back" (a room), "start" (first room), "end" (episode lost).
         slip: probability that a right step fails, 0 to .999.
         limit: steps after which an episode is truncated; None for `ceil(1.5 * length)`.
         num_tasks: tasks of each split.
@@ -118,13 +117,10 @@ class CorridorEnv(TextEnv[str]):
         super().__init__(render_mode=render_mode, expert=expert)
         self.length = whole("CorridorEnv: length", length, 1)
         self.limit = math.ceil(1.5 * self.length) if limit is None else whole("CorridorEnv: limit", limit, 1)
-        if wrong not in get_args(Wrong):
-            raise ValueError(f"CorridorEnv: unknown wrong {wrong!r}; {suggest(wrong, get_args(Wrong))}")
-        self.wrong: Wrong = wrong
+        self.wrong = check_name(wrong, get_args(Wrong), "wrong")
         self.slip = real("CorridorEnv: slip", slip, 0.0, 0.999, expected="a probability of at most .999")
         self.tasks = Corridors(self.length, whole("CorridorEnv: num_tasks", num_tasks, 1))
         self.split = check_split(self.tasks, split)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=DIRECTIONS)
         self.instructions = (
             "You walk through a corridor of rooms. In each room a sign shows a word, and each word means one "

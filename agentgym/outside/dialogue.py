@@ -77,14 +77,8 @@ class Turn(NamedTuple):
 
 def turn_line(names: tuple[str, str], turn: Turn) -> str:
     """Return a turn as lines of the observation; `none` is not mentioned."""
-    number, (first, second) = turn
-    if second.kind == "none":
-        acts = "" if first.kind == "none" else act_line(names[0], first)
-    elif first.kind == "none":
-        acts = act_line(names[1], second)
-    else:
-        acts = f"{act_line(names[0], first)};{act_line(names[1], second)}"
-    return f"Turn #{number}: {acts}\n"
+    acts = [act_line(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"]
+    return f"Turn #{turn.number}: {';'.join(acts)}\n"
 
 
 #: Maximum number of characters of turns in an observation (the latest): they and an opening fit into a `TextSpace`.
@@ -165,7 +159,6 @@ class Player(Protocol):
 
         It must depend on the view alone, so that dialogues can be branched.
         """
-        ...
 
 
 def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:

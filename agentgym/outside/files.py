@@ -38,8 +38,7 @@ class OtherConfigurationError(ValueError):
 def cache_folder(given: str | Path | bool | None = None) -> Path | None:
     """Return the cache folder `given`, or None for "off" or False; ValueError for anything else.
 
-    The default (None, True) is the variable AGENTGYM_CACHE, else "agentgym" in the user's cache folder, if there is
-    one.
+    The default (None, True) is the variable AGENTGYM_CACHE, else "agentgym" in the user's cache folder, if any.
     """
     if given is None or given is True:
         given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"

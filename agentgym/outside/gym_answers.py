@@ -3,7 +3,7 @@
 import math
 import numbers
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,30 +55,22 @@ def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
 
 def flag(value: Any, name: str, where: str) -> bool:
     """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; else a TypeError or ValueError."""
-    plain = _plain(value)
-    if isinstance(plain, bool):
-        return plain
-    if not isinstance(plain, numbers.Real):
-        raise TypeError(f"{where}: {name} must be a bool (or 0 or 1), got {_shown(value)}")
-    if plain not in (0, 1):
-        raise ValueError(f"{where}: {name} must be a bool (or 0 or 1), got {_shown(value)}")
-    return bool(plain)
+    return bool(_real(value, (0, 1).__contains__, name, where, "a bool (or 0 or 1)"))
 
 
 def number(value: Any, name: str, where: str) -> float:
     """Return a finite number, of Python or numpy, as a float; else a TypeError or ValueError."""
-    plain = _plain(value)
+    return float(_real(value, math.isfinite, name, where, "a finite number"))
+
+
+def _real(value: Any, fits: Callable[[Any], bool], name: str, where: str, expected: str) -> Any:
+    single = getattr(value, "size", None) == 1 and hasattr(value, "item")
+    plain = value.item() if single else value
     if not isinstance(plain, numbers.Real):
-        raise TypeError(f"{where}: {name} must be a number, got {_shown(value)}")
-    if not math.isfinite(plain):
-        raise ValueError(f"{where}: {name} must be a finite number, got {_shown(value)}")
-    return float(plain)
-
-
-def _plain(value: Any) -> Any:
-    if type(value) in (bool, float, int):
-        return value
-    return value.item() if getattr(value, "size", None) == 1 and hasattr(value, "item") else value
+        raise TypeError(f"{where}: {name} must be {expected}, got {_shown(value)}")
+    if not fits(plain):
+        raise ValueError(f"{where}: {name} must be {expected}, got {_shown(value)}")
+    return plain
 
 
 def _info(info: Any, what: str, where: str) -> Info:

@@ -15,13 +15,14 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from agentgym.checks import Range, check_value, whole
 from agentgym.outside.packages import install, needed
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
@@ -103,8 +104,11 @@ class HttpClient:
         if "@" in parts[0].netloc and any(name.lower() == "authorization" for name in self._headers):
             raise ValueError("expected user and password in the URL, or a header Authorization; got both")
         self.url = redact(url)
-        self.timeout, self.retries, self.backoff = float(timeout), int(retries), float(backoff)
-        self._concurrency, self._most_bytes = concurrency, most_bytes
+        check_value("timeout", timeout, float, Range(above=0))
+        check_value("backoff", backoff, float, Range(low=0))
+        self.timeout, self.backoff = float(timeout), float(backoff)
+        self.retries, self._concurrency = whole("retries", retries, 0), whole("concurrency", concurrency, 1)
+        self._most_bytes = most_bytes
         self._secrets, self._certain = _secrets(parts, self._headers)
         longest = max(map(len, self._secrets), default=0)
         self._looked_at = max(_READ_OF_REASON, _READ_PER_CHARACTER * longest)
@@ -112,25 +116,19 @@ class HttpClient:
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         """Send all bodies and put the answers into `found`, also if waiting is interrupted."""
-        self._wait_for(self._all(bodies, found))
-
-    def start(self, body: bytes) -> Future[HttpAnswer | HttpFailure]:
-        """Send a body without waiting; cancelling the future gives the request up."""
-        return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
-
-    def get(self) -> HttpAnswer | HttpFailure:
-        found: dict[str, HttpAnswer | HttpFailure] = {}
-        self._wait_for(self._all({"": None}, found))
-        return found[""]
-
-    @staticmethod
-    def _wait_for(requests: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.run_coroutine_threadsafe(requests, _event_loop())
+        task = asyncio.run_coroutine_threadsafe(self._all(bodies, found), _event_loop())
         try:
             task.result()
         except BaseException:
             task.cancel()
             raise
+
+    def start(self, body: bytes | None) -> Future[HttpAnswer | HttpFailure]:
+        """Send a body (None: a GET) without waiting; cancelling the future gives the request up."""
+        return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
+
+    def get(self) -> HttpAnswer | HttpFailure:
+        return self.start(None).result()
 
     def shown(self, reason: str) -> str:
         """Return the beginning of a reason in one line; credentials are removed before it is cut."""
@@ -141,8 +139,7 @@ class HttpClient:
         """Return the JSON value of an answer without credentials in any string or name; DataError for invalid JSON.
 
         `agentgym.outside.redaction.hide` finds them. Secrets of at most five characters and headers of letters alone
-        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare` is that of
-        `agentgym.outside.text.read_json`.
+        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare`: see `read_json`.
         """
         try:
             return self.without_keys(read_json(answer.content, spare=spare))
@@ -157,8 +154,8 @@ class HttpClient:
         """Return the beginning of an answer for a message, in one line without credentials."""
         return self.shown(answer.content[: 4 * self._looked_at].decode(errors="replace"))
 
-    async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
-        async def keep(key: Key, body: bytes | None) -> None:
+    async def _all(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
+        async def keep(key: Key, body: bytes) -> None:
             found[key] = await self._one(body)
 
         async with asyncio.TaskGroup() as group:

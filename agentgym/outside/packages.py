@@ -23,13 +23,9 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 def install(*extras: str) -> str:
-    """Return the command that installs extras of this project, for how it was installed itself.
+    """Return the command that installs extras (see pyproject.toml) of this project, for how it was installed itself.
 
-    Args:
-        *extras: names in pyproject.toml.
-
-    A checkout and an editable installation are named by their folder, a wheel by its file or address, and a release
-    from a package index by the project's name.
+    A checkout is named by its folder, a wheel by its file or address, a release by the project's name.
     """
     wanted = f"[{','.join(extras)}]" if extras else ""
     if (HOME / "pyproject.toml").is_file():

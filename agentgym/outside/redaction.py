@@ -39,8 +39,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
     They are found plain; with characters escaped as in JSON, Python, a URL (twice as well) or HTML; split into
     neighbouring texts of a list; in hexadecimal digits; in base64, also in the middle of a longer text; and as a
-    beginning of at least eight characters at the end of the text. Other parts stay, such as its last letters or pieces
-    in different fields.
+    beginning of at least eight characters at the end of the text. Other parts stay, such as a secret's last letters.
 
     >>> hide("my key is sk-1, key=5", ["sk-1"])
     'my key is ***, key=5'

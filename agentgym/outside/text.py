@@ -29,7 +29,6 @@ MOST_DIGITS: Final = 18
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
 #: Bytes unpacked at a time.
 _BLOCK: Final = 1 << 20
-_LINE_END: Final = 0x0A
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 #: Line breaks, and what chat templates may take for their own marks: `<`, and `[` of `[INST]`.
@@ -48,8 +47,7 @@ class DataError(ValueError):
 def clean(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return the text as a plain `str` that can be encoded, cut after `most` characters.
 
-    U+FFFD replaces every lone surrogate and every control character except tabulator and line breaks. The same object
-    is returned if nothing changes.
+    U+FFFD replaces lone surrogates, and control characters except tabulator and line breaks.
     """
     if type(text) is not str:
         text = str.__str__(text)
@@ -105,8 +103,7 @@ def clean_json(value: Any) -> Any:
 def read_file(path: Path) -> bytes:
     """Return the content of a file, unpacked if its name ends in .xz, .gz or .bz2.
 
-    Raises a DataError if a compressed file is damaged or unpacks to more than `MOST_UNPACKED`, an OSError if it cannot
-    be read.
+    Raises an OSError if it cannot be read, a DataError if it is damaged or unpacks to more than `most_unpacked`.
     """
     if path.suffix not in _PACKED:
         return path.read_bytes()
@@ -160,11 +157,11 @@ class Unpacked:
     """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors are those of `read_file`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._raw = open(path, "rb")  # noqa: SIM115  # `__exit__` closes it
         self._size = os.fstat(self._raw.fileno()).st_size
-        self._left = self._most = most_unpacked(self._size)
-        self._stream: IO[bytes] = _PACKED[path.suffix](self._raw) if path.suffix in _PACKED else self._raw
+        self._stream: IO[bytes] = self._raw
+        if path.suffix in _PACKED:
+            self._stream = io.BufferedReader(_Limited(path, _PACKED[path.suffix](self._raw), self._size), _BLOCK)
 
     def __enter__(self) -> Unpacked:
         return self
@@ -179,32 +176,29 @@ class Unpacked:
         return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
-        # A single read would allocate the maximum size, a hundred times that of the file.
-        return b"".join(iter(self._block, b""))
+        return self._stream.read()
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._stream is self._raw:
-            yield from self._raw
-            return
-        begun: list[bytes] = []  # a line that continues in the next block
-        while block := self._block():
-            for line in io.BytesIO(block):
-                if begun or line[-1] != _LINE_END:
-                    begun.append(line)
-                    if line[-1] != _LINE_END:
-                        continue
-                    line = b"".join(begun)
-                    begun.clear()
-                yield line
-        if begun:
-            yield b"".join(begun)
+        return iter(self._stream)
 
-    def _block(self) -> bytes:
-        return self._counted(lambda: self._stream.read(min(_BLOCK, self._left + 1)))
 
-    def _counted(self, read: Callable[[], bytes]) -> bytes:
+class _Limited(io.RawIOBase):
+    """The unpacked bytes of a compressed file of `size` bytes, up to the limit; errors are those of `read_file`."""
+
+    def __init__(self, path: Path, stream: IO[bytes], size: int) -> None:
+        self._path, self._stream = path, stream
+        self._left = self._most = most_unpacked(size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readall(self) -> bytes:
+        # in blocks: a single read would allocate the maximum size, a hundred times that of the file
+        return b"".join(iter(lambda: self.read(_BLOCK) or b"", b""))
+
+    def readinto(self, buffer: Any) -> int:
         try:
-            content = read()
+            content = self._stream.read(min(len(buffer), self._left + 1))
         except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
             raise DataError(f"{self._path}: damaged compressed file ({error})") from None
         except MemoryError:  # the header of an .xz file may ask for 4 GiB
@@ -214,7 +208,8 @@ class Unpacked:
             raise DataError(
                 f"{self._path}: unpacks to more than {self._most:,} bytes; unpack it yourself if you trust it"
             )
-        return content
+        buffer[: len(content)] = content
+        return len(content)
 
 
 def _integer(digits: str) -> int:

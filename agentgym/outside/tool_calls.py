@@ -87,8 +87,7 @@ def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_call(call: ToolCall, tools: Iterable[Mapping[str, Any]]) -> str:
     """Return the first error of a call by the tools' JSON schemas, "" if it fits.
 
-    Checked are the name, missing and unknown arguments, and of each argument type and enum; `$ref` and what is nested
-    in arguments are not.
+    It checks the name, missing and unknown arguments, and their types and enums; no `$ref`, nothing nested.
 
     >>> add = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "required": ["a"]}}
     >>> check_call(ToolCall("add", {"a": "two"}), [add])

@@ -25,8 +25,6 @@ _LUCK = 3
 
 #: Random numbers of the environment after the start of an episode: its own, or those of its group.
 Luck = Literal["episode", "group"]
-
-
 #: Info columns of a vector environment, one entry a place.
 Infos = Mapping[str, NDArray[Any]]
 
@@ -36,7 +34,6 @@ class Policy(Protocol):
 
     def act(self, observations: Sequence[Any], infos: Infos, rng: np.random.Generator) -> list[Reply]:
         """Return one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
-        ...
 
 
 def collect(
@@ -58,8 +55,7 @@ def collect(
     after the reset (`agentgym.branching.Branching.reseed`) by `seed`, the group and their number in it.
 
     Args:
-        envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included, or any text
-            environment that `agentgym.adapter.adapt` takes.
+        envs: with autoreset `DISABLED`, in its wrappers; or any text environment that `agentgym.adapter.adapt` takes.
         policy: answers the observations.
         tasks: reset options, one mapping per group, such as `[{"split": "test", "index": i} for i in range(64)]`.
         group_size: episodes per task.
@@ -78,8 +74,7 @@ def collect(
 
     Raises:
         TypeError: an answer of the policy is no reply.
-        ValueError: autoreset is not disabled, no tasks, `group_size` < 1, unknown `luck`, different tasks in one group,
-            or no episode has a score.
+        ValueError: autoreset not disabled, no tasks, `group_size` < 1, unknown `luck`, two tasks in a group, no score.
     """
     stack = playable(envs)
     builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
@@ -271,7 +266,7 @@ def play_groups(
     seed: int,
     luck: Luck = "episode",
     first: int = 0,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], None] | None = None,
     before_step: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Play the episodes of `collect`; `before_step` is called before each step of a wave."""
@@ -350,8 +345,7 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
 def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
     """Warn once if the policy takes the same actions in all episodes of every group: nothing can be learned.
 
-    A group of at least two episodes counts if they took the same action at every step, or in every state. Tables
-    without a valid action get another warning.
+    They are alike if they took the same action at every step, or in every state.
     """
     several = np.bincount(table.trajectory_group, minlength=table.n_groups) > 1
     owner = envs.unwrapped

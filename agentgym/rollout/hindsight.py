@@ -54,14 +54,11 @@ def relabel_goals(
 
     Args:
         table: from `collect`, with task ids as group labels.
-        envs: a vector environment with autoreset `DISABLED`, made with the same arguments, behind the wrappers of the
-            new prompts. Its episodes are over afterwards.
+        envs: with autoreset `DISABLED`, made with the same arguments, in wrappers of the new prompts. Its episodes end.
         choose: which of several tasks: "hardest", with the longest shortest solution (`env.distance()` at its
             beginning; the last of equal ones); the "last" or "first" solved; or "all", whose rows repeat each other.
-        cut_loops: leave out the steps between two visits of the same exact state (`info["state_key"]`), and invalid
-            actions with them.
-        edit: maps a reply's text (or an action, without replies) to the text to play, for instance without thoughts
-            about the old task.
+        cut_loops: leave out steps between two visits of one exact state (`info["state_key"]`), such as invalid actions.
+        edit: maps a reply's text (or an action, without replies) to the text to play, such as one without thoughts.
         demonstrate: `policy.demonstrate`, for token ids of prompt and reply in the new task; None: replies have text
             alone. Log-probabilities are dropped; `baselines.off_policy.rescored` computes new ones.
         seed: of the environments' draws during the replay.
@@ -71,8 +68,7 @@ def relabel_goals(
 
     Raises:
         TypeError: the environment has no exact hindsight or cannot rank tasks.
-        ValueError: a group label is no task id, autoreset is not disabled, or the environments parse replies and the
-            table has none.
+        ValueError: a group label is no task id, autoreset is not disabled, or parsed replies are not in the table.
     """
     check_name(choose, CHOICES, "choose")
     env = relabelling_env(envs)

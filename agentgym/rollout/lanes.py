@@ -1,7 +1,6 @@
 """Rollouts without lock-step: each vector environment is a lane that waits for its own replies only.
 
-Only replies are produced outside the caller's thread. Episodes and seeds of the lanes are fixed before the start, so
-the table does not depend on the order of replies.
+Episodes and seeds of the lanes are fixed before the start, so the table does not depend on the order of replies.
 """
 
 import contextlib
@@ -40,15 +39,12 @@ class ReplyQueue(Protocol):
         rngs: Sequence[np.random.Generator],
     ) -> None:
         """Request replies without waiting; `names` identify the n requests, each with its own generator."""
-        ...
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
         """Wait for at least one answer and return names with replies or exceptions; raising ends the rollout."""
-        ...
 
     def close(self) -> None:
         """Cancel pending requests."""
-        ...
 
 
 def reply_queue(policy: groups.Policy) -> ReplyQueue | None:
@@ -62,8 +58,7 @@ def reply_queue(policy: groups.Policy) -> ReplyQueue | None:
 def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[int]) -> Sequence[tuple[int, _T]]:
     """Return the answer of a queue's `get` after checking it.
 
-    `waiting` holds the names of pending requests. Raises a TypeError if the answer is no list of pairs, a ValueError if
-    it is empty or a name is not pending or repeated.
+    `waiting` holds the names of pending requests. TypeError for no pairs, ValueError for none or wrong names.
     """
     kind = type(queue).__name__
     pairs = isinstance(found, (list, tuple)) and all(isinstance(one, (tuple, list)) and len(one) == 2 for one in found)
@@ -157,16 +152,11 @@ def collect_lanes(
     generator.
 
     Args:
-        lanes: distinct, equally made vector environments with autoreset `DISABLED`. Episodes are assigned to the places
-            of all lanes in order, then again from the first.
+        lanes: distinct, equally made vector environments with autoreset `DISABLED`; their places get episodes in turn.
         policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
-        tasks: see `collect`.
-        group_size: see `collect`.
-        seed: see `collect`.
-        luck: see `collect`.
+        tasks, group_size, seed, luck: see `collect`.
         progress: called with the number of finished episodes after each step of a lane.
-        finished: episodes of this call that were already played, by number; new ones are added, so the same call
-            resumes after a failure or Ctrl-C.
+        finished: already played episodes of this call, by number; it gets the new ones: pass it again to resume.
         likeness: warn of a policy that takes the same actions in all episodes of a group, as `collect` does.
 
     Raises:

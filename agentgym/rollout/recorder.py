@@ -79,8 +79,7 @@ class TableBuilder:
     ) -> None:
         """Begin an episode in every sub-environment of the mask (default: all) and drop running ones.
 
-        `mask` is bool (num_envs,); `groups` has one label per sub-environment, by default `infos["task_id"]`. Raises a
-        KeyError if the infos lack a needed key.
+        `mask`: bool (num_envs,); `groups`: a label each, by default `infos["task_id"]`. KeyError if infos lack a key.
         """
         for i in range(self.num_envs):
             if mask is None or mask[i]:
@@ -103,8 +102,7 @@ class TableBuilder:
     def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
         """Continue recording from snapshots, one per distinct sub-environment; running episodes are dropped.
 
-        An episode keeps its number if it still ran in one of them. The table has the steps before a snapshot once:
-        the other episodes are cut from the one with these steps.
+        An episode keeps its number if it still ran in one of them. Steps before a snapshot are in the table once.
         """
         replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
         for i, state in zip(indices, states, strict=True):

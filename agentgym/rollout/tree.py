@@ -99,20 +99,17 @@ class Continuation(NamedTuple):
 
 def every(n: int) -> Select:
     """Return the selection of each episode's steps 0, n, 2n, ..."""
-    if n < 1:
-        raise ValueError(f"every(n) needs an n of at least 1, got {n}")
+    whole("every: n", n, 1)
     return lambda table: np.flatnonzero(table.t % n == 0)
 
 
 def highest_entropy(count: int) -> Select:
     """Return the selection of the `count` steps of each trajectory with the largest `-mean(Reply.logprobs)`.
 
-    In nats per token: an estimate of the policy's entropy per token at the sampling temperature, among the allowed
-    tokens. Ties go to earlier steps; steps without a reply are left out. The selection raises a ValueError if replies
-    lack log-probabilities.
+    It estimates the policy's entropy in nats per token at the sampling temperature, among the allowed tokens. Ties go
+    to earlier steps; steps without a reply are left out. ValueError if replies lack log-probabilities.
     """
-    if count < 1:
-        raise ValueError(f"highest_entropy(count) needs a count of at least 1, got {count}")
+    whole("highest_entropy: count", count, 1)
 
     def select(table: StepTable) -> Ints:
         replies: list[Any] = [None] * len(table) if table.replies is None else table.replies.tolist()
@@ -131,8 +128,7 @@ def highest_entropy(count: int) -> Select:
 
 def at_random(count: int, seed: int) -> Select:
     """Return the selection of `count` steps of each trajectory (all of shorter ones), drawn without replacement."""
-    if count < 1:
-        raise ValueError(f"at_random(count, seed) needs a count of at least 1, got {count}")
+    whole("at_random: count", count, 1)
 
     def select(table: StepTable) -> Ints:
         drawn = np.empty(len(table))
@@ -257,9 +253,7 @@ def collect_tree(
     each other, since the policy is asked through `agentgym.rollout.act_each`.
 
     Args:
-        envs: as for `collect`; every layer implements `agentgym.branching.Branching`.
-        policy: as for `collect`.
-        tasks: as for `collect`.
+        envs, policy, tasks: as for `collect`; every layer of `envs` implements `agentgym.branching.Branching`.
         group_size: as for `collect`, without continuations.
         branches: continuations per chosen step, at least 1.
         select: which steps:

@@ -10,8 +10,7 @@ def next_command(
 ) -> str:
     """Return the next search for a supporting passage by its title, or the golden answer.
 
-    Without titles it searches once for the question. After one search more than there are supporting passages it
-    answers.
+    Without titles it searches once for the question. It searches at most once more than there are supporting passages.
     """
     plan = [titles[named] for named in question.supports if named not in retrieved and named in titles]
     if not plan and not searches:

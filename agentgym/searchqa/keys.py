@@ -1,12 +1,7 @@
-"""State keys for `wrappers.canonical.CanonicalStates(envs, key=...)`; success, failure and no answer are own states."""
+"""A state key for `wrappers.canonical.CanonicalStates(envs, key=...)`; ends are states of their own."""
 
 from collections.abc import Mapping
 from typing import Any
-
-
-def text_key(observation: Any, info: Mapping[str, Any]) -> str:
-    """Return the observation's text, as published: passages in another order are another state."""
-    return str(observation)
 
 
 def documents_key(observation: Any, info: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from agentgym.checks import whole
 from agentgym.searchqa.protocol import TEXTS
 from agentgym.searchqa.scoring import normalise
 
@@ -26,9 +27,7 @@ class SearchQAPlayer:
     """
 
     def __init__(self, searches: int = 3) -> None:
-        if searches < 1:
-            raise ValueError(f"searches must be at least 1, got {searches}")
-        self.searches = searches
+        self.searches = whole("searches", searches, 1)
         self._question = ""
         self._asked: list[str] = []
         self._texts: list[str] = []

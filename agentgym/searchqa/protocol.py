@@ -26,11 +26,9 @@ _TAGS: dict[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
     "search": (re.compile("<search>", re.IGNORECASE), re.compile("</search>", re.IGNORECASE)),
     "answer": (re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)),
 }
-#: The `<` of what a tokenizer or a reply parser might take for a tag. The possessive quantifier of the spaces avoids
-#: quadratic backtracking.
+#: The `<` of what a tokenizer or a reply parser might take for a tag; possessive quantifiers keep it linear.
 _DANGEROUS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
-#: Maximum number of characters of passages in an observation: as JSON, with up to twelve per character, they fit into
-#: the space.
+#: Maximum number of characters of passages in an observation: as JSON, with up to twelve each, they fit into the space.
 _MOST_SHOWN = 80_000
 # Approximate tokens: words, long ones in parts, and marks.
 _WORD = r"\w{1,8}|[^\w\s]"
@@ -115,8 +113,7 @@ class Turns:
 
     def __post_init__(self) -> None:
         check_name(self.last, LAST_TURNS, "last_turn")
-        least = 0 if self.last == "extra" else 1
-        whole("max_turns", self.number, least)
+        whole("max_turns", self.number, 0 if self.last == "extra" else 1)
 
     @property
     def total(self) -> int:
@@ -132,8 +129,7 @@ class Format:
         max_tokens: most tokens of an observation, counted before conversion to JSON; None for no limit.
         tokenizer: counts tokens; None: words and marks are counted, long words in parts of eight letters.
         close_block: cut the documents; False: cut the whole observation as Search-R1 does, perhaps without its end tag.
-        escape: write `&lt;` for the `<` of protocol tags, `<s>` and `<|` in retrieved text, so that it cannot end its
-            block or imitate a turn.
+        escape: write `&lt;` for the `<` of tags, `<s>` and `<|` in retrieved text, which cannot end its block then.
     """
 
     protocol: str
@@ -144,9 +140,8 @@ class Format:
 
     def __post_init__(self) -> None:
         check_name(self.protocol, PROTOCOLS, "protocol")
-        limit = self.max_tokens
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 16):
-            raise ValueError(f"max_tokens must be an integer of at least 16 or None for no limit, got {limit!r}")
+        if self.max_tokens is not None:
+            whole("max_tokens", self.max_tokens, 16)
 
     def show(self, passages: Sequence[Passage]) -> str:
         """Return the observation of a search, best passage first."""

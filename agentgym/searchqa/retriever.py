@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from agentgym.checks import whole
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean
 
@@ -71,8 +72,7 @@ def check_search(queries: Sequence[str], k: int) -> None:
     """Raise unless queries are a sequence of strings and `k` an integer of at least 1."""
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k, the number of passages a query may find, must be an integer of at least 1, got {k!r}")
+    whole("k, the number of passages a query may find,", k, 1)
 
 
 def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:

@@ -88,15 +88,6 @@ def _f1(given: str, gold: str) -> float:
     return 2 * shared / (len(words) + len(wanted))
 
 
-def extract_answer(text: str, *, at_least: int = 1) -> str | None:
-    """Return the content of the last `<answer>` block; None if there are fewer than `at_least` blocks.
-
-    The text must not hold retrieved passages. Search-R1 takes `at_least=2`, because its prompt shows an example.
-    """
-    found = [content for _, content in blocks(text, "answer")]
-    return found[-1].strip() if len(found) >= max(at_least, 1) else None
-
-
 def is_well_formed(transcript: str) -> bool:
     """Return whether a transcript is think, search, information, think, ..., think, answer, without other text."""
     state = "start"
@@ -181,8 +172,7 @@ class StepReward:
     ) -> tuple[float, Evidence]:
         """Return the reward of a search, and the evidence after it.
 
-        `found` and `supports` are texts of passages without titles; without supports there is no gain and, as
-        published, no penalty.
+        `found` and `supports` are passages' texts without titles; without supports there is neither gain nor penalty.
         """
         matched = evidence.matches or (0.0,) * len(supports)
         now = matches(found, supports)
@@ -231,8 +221,7 @@ def _cosines(text: str, supports: tuple[str, ...]) -> np.ndarray[tuple[int], np.
 def key_match(queries: Sequence[str], keys: Sequence[Sequence[str]]) -> float:
     """Return how well queries match the keys of a question, 0 to 1.
 
-    Each query goes to the first group with the best word F1 above 0; a group counts with the F1 of its last query, as
-    in the authors' code.
+    Each query goes to the first group with the best word F1 above 0; the last F1 of a group counts (authors' code).
     """
     groups = [0.0] * len(keys)
     for query in queries:

@@ -27,8 +27,7 @@ _FIRST = ("train", "dev", "validation", "test")
 class Questions:
     """All questions, at least one, with distinct ids.
 
-    `recipe` is a function and its arguments that rebuild them after pickling; `missing` holds titles of supporting
-    passages that are in no corpus, by id.
+    `recipe`: a function and arguments that unpickle them; `missing`: titles of passages that are in no corpus, by id.
     """
 
     def __init__(

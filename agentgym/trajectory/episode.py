@@ -40,10 +40,8 @@ class Reply:
         text: the whole reply, as the reply wrapper parses it.
         prompt_ids: token ids of the prompt, empty for policies without tokens.
         token_ids: token ids of the generated part.
-        logprobs: natural log-probability of each generated token under the sampling distribution (temperature
-            included).
-        finish: "stop": an end token or stop text; "length": the limit; "prompt-too-long": nothing was written and the
-            episode is over; "": unknown.
+        logprobs: natural log-probability of each generated token as sampled, temperature included.
+        finish: "stop": an end token or stop text; "length": the limit; "prompt-too-long": no room; "": unknown.
         version: number of weight updates of the policy before it wrote this.
         allowed: token ids among which each token was drawn, as long as `token_ids`; empty: among all.
     """

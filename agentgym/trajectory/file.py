@@ -70,8 +70,7 @@ def _tuples(value: list[Any]) -> tuple[Any, ...]:
 def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and checked dict of every trajectory in a file.
 
-    Raises a DataError, with file, line and place, at the first malformed line or repeated trajectory id; an OSError if
-    it cannot be read.
+    Raises an OSError, or a DataError with file, line and place at the first malformed line or repeated trajectory id.
     """
     seen: dict[Any, int] = {}
     for number, line in read_json_lines(Path(path)):

@@ -17,7 +17,6 @@ from agentgym.webshop.goals import Wish
 from agentgym.webshop.keys import chosen, option_key
 from agentgym.webshop.pages import TEXT, Adverts, nodes, page_text, text, text_rich
 from agentgym.webshop.reward import Tagger
-from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
 from agentgym.webshop.shop import open_tasks
 from agentgym.webshop.tasks import DISJOINT, Task, Tasks
@@ -102,16 +101,14 @@ class WebShopEnv(TextEnv[str]):
         split_by: "goal" or "product": what splits do not share.
         observation_mode: "text", "text_rich" or "url".
         search: "bm25", or "lucene" for pyserini.
-        noun_tagger: nouns of a title: "words", "spacy", "table:<file>" or a function from a title to its nouns, see
-            `agentgym.webshop.reward.make_tagger`.
+        noun_tagger: "words", "spacy", "table:<file>" or a function, see `agentgym.webshop.reward.make_tagger`.
         reward: for a purchase that scores 1; None for the score as the reward of any purchase.
         repairs: names of repairs, or "all".
         noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
         num_products: only the first ones; None for all (2,000 generated ones).
         price_seed: see Data.
         product_seed: each value gives other generated products.
-        cache: folder for large sets; None for the variable AGENTGYM_CACHE ("off" for no cache) or ~/.cache/agentgym;
-            False to keep them in memory.
+        cache: folder for large sets; None: AGENTGYM_CACHE ("off": no cache) or ~/.cache/agentgym; False: in memory.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation) or None.
 
@@ -170,7 +167,6 @@ class WebShopEnv(TextEnv[str]):
             cache_in=cache,
         )
         self.split = check_split(self.tasks, split)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("search[shoes]", "click[next >]", "click[back to search]"))
         self.instructions = INSTRUCTIONS
 
@@ -305,10 +301,9 @@ class WebShopVectorEnv(TextVectorEnv):
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         """Compute all new searches of a step together; the sub-environments find the cached results."""
         envs = self.envs
-        search = envs[0].tasks.shop.search
-        if isinstance(search, Recent):
-            asked = [envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
-            search.tops([query for name, query in asked if name == "search" and not query.startswith("<")], RESULTS)
+        asked = [envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
+        queries = [query for name, query in asked if name == "search" and not query.startswith("<")]
+        envs[0].tasks.shop.search.tops(queries, RESULTS)
 
 
 def _pair(noise: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from agentgym.webshop.catalogue import Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import PER_PAGE
 from agentgym.webshop.player import keywords
-from agentgym.webshop.search.search import Search
+from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
 
 _WORD = re.compile(r"\w+")
@@ -55,7 +55,7 @@ def wished(goal: Goal, product: Product) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=4096)
-def best_query(search: Search, goal: Goal, target: int) -> str:
+def best_query(search: Recent, goal: Goal, target: int) -> str:
     """Return the words of the request or of the title, whichever rank the product better; "" if neither finds it.
 
     The request wins if it puts the product on the first page of results.

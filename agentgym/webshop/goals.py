@@ -136,8 +136,7 @@ def _order(count: int) -> NDArray[np.int64]:
 class SyntheticGoals(Goals):
     """One goal for every combination of options of every product with a request; at most `MOST_GOALS` (a ValueError).
 
-    Goals are numbers (product, choice, limit) until they are used. `rng` draws one limit per product with a request, in
-    order.
+    Goals are numbers (product, choice, limit) until they are used. `rng` draws limits in order of products.
     """
 
     kind = "synthetic"
@@ -214,14 +213,12 @@ class GivenGoals(Goals):
     def __init__(self, catalogue: Catalogue, goals: Sequence[Goal], kind: str) -> None:
         self.kind = kind
         self._goals = tuple(goals)
-        positions = []
-        for i, goal in enumerate(self._goals):
-            position = catalogue.find(goal.asin)
-            if position is None:
-                raise ValueError(
-                    f"goal {i} is about {goal.asin}, which the catalogue ({len(catalogue)} products) lacks"
-                )
-            positions.append(position)
+        positions = [catalogue.find(goal.asin) for goal in self._goals]
+        if None in positions:
+            i = positions.index(None)
+            raise ValueError(
+                f"goal {i} is about {self._goals[i].asin}, which the catalogue ({len(catalogue)} products) lacks"
+            )
         self.products = np.array(positions, np.int32)
 
     def __getitem__(self, index: int) -> Goal:

@@ -1,7 +1,7 @@
 """The pages of the shop: their texts, what can be clicked, and adverts."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import chain
 from json.encoder import encode_basestring_ascii as _write
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import ENDINGS, OPENINGS
 
 TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
-SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
+BUTTONS = SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
 #: Pages below a product's page.
 SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
 #: Buttons of a product's page that lead to them; only an option of that name leads to the last one.
@@ -34,6 +34,8 @@ class Node(NamedTuple):
 
 
 Nodes = tuple[Node, ...]
+#: Texts of a page with their kind, in order, as they were before a browser showed them (`nodes`).
+Groups = Sequence[tuple[str, Sequence[str]]]
 
 
 def nodes(kind: str, *texts: str) -> list[Node]:
@@ -66,10 +68,10 @@ class Page:
         kind: "index", "results", "item", "sub" or "done".
         name: of the page, without choices; "" for results, which are named by the query.
         lead: the part before the request; if empty, there is no request.
-        line: `text` of the part after it.
-        body: returns that part as nodes, on demand.
+        groups: the part after it.
         clickables: texts that can be clicked, in lower case and in order, with a link's product or an option's group.
         commands: the accepted clicks, in order; None to compute them from the clickables.
+        line: the part after the request as `text`; None to compute it.
     """
 
     def __init__(
@@ -77,20 +79,20 @@ class Page:
         kind: str,
         name: str,
         lead: Lead,
-        line: str,
-        body: Callable[[], Nodes],
+        groups: Groups,
         clickables: Mapping[str, int | str | None],
         commands: tuple[str, ...] | None = None,
+        line: str | None = None,
     ) -> None:
         self.kind, self.name, self.clickables = kind, name, clickables
         self.lead, self.lead_text = lead
-        self.body_text, self._body = line, body
+        self._groups, self.body_text = groups, _line(groups) if line is None else line
         self.commands = _commands(clickables, False) if commands is None else commands
         self.plain = len(self.commands) == len(clickables)
 
     @cached_property
     def body(self) -> Nodes:
-        return self._body()
+        return _shown(self._groups)
 
     def nodes(self, request: Iterable[Node]) -> list[Node]:
         return [*self.lead, *request, *self.body] if self.lead else list(self.body)
@@ -118,9 +120,13 @@ def _commands(names: Collection[str], brackets: bool = True) -> tuple[str, ...]:
 _SEARCH, _BETWEEN_CLICKS = SEARCH.lower(), "]\nclick["
 
 
-def _line(texts: Iterable[str], body: Callable[[], Nodes]) -> str:
-    lines = list(map(str.strip, texts))
-    return text(body()) if "" in lines else SEPARATOR.join(lines)
+def _shown(groups: Groups) -> Nodes:
+    return tuple([node for kind, texts in groups for node in nodes(kind, *texts)])
+
+
+def _line(groups: Groups) -> str:
+    lines = [each.strip() for _, texts in groups for each in texts]
+    return text(_shown(groups)) if "" in lines else SEPARATOR.join(lines)
 
 
 def _buttons(*texts: str) -> dict[str, int | str | None]:
@@ -136,10 +142,7 @@ _FIRST_COMMANDS, _LATER_COMMANDS, _SUB_COMMANDS, _ITEM_COMMANDS = (
 _FIRST_BUTTONS, _LATER_BUTTONS = (NEXT,), (PREVIOUS, NEXT)
 
 _INDEX_LEAD = tuple(nodes(TEXT, "WebShop", "Instruction: "))
-INDEX = Page(
-    "index", "index", Lead(_INDEX_LEAD, text(_INDEX_LEAD)), SEARCH, lambda: tuple(nodes(BUTTON, SEARCH)),
-    _buttons(SEARCH),
-)  # fmt: skip
+INDEX = Page("index", "index", Lead(_INDEX_LEAD, text(_INDEX_LEAD)), [(BUTTON, (SEARCH,))], _buttons(SEARCH))
 
 
 class Listing(NamedTuple):
@@ -149,23 +152,14 @@ class Listing(NamedTuple):
     position: int
     name: str
     commands: tuple[str, ...]
-    product: Product
-
-
-def _listed(product: Product) -> Nodes:
-    return (*nodes(LINK, product.asin), *nodes(TEXT, product.title, product.price_text))
+    groups: Groups
 
 
 def listing(position: int, product: Product) -> Listing:
     """Return the entry of a product on a page of results."""
     name = product.asin.lower()
-    line = _line((product.asin, product.title, product.price_text), partial(_listed, product))
-    return Listing(line, position, name, _commands((name,), False), product)
-
-
-def _results_body(listings: Sequence[Listing], count: str, buttons: tuple[str, ...]) -> Nodes:
-    listed = [node for each in listings for node in _listed(each.product)]
-    return (*nodes(BUTTON, BACK), *nodes(TEXT, count), *nodes(BUTTON, *buttons), *listed)
+    groups = (LINK, (product.asin,)), (TEXT, (product.title, product.price_text))
+    return Listing(_line(groups), position, name, _commands((name,), False), groups)
 
 
 def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
@@ -174,39 +168,32 @@ def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
         (_LATER_BUTTONS, _ON_LATER, _LATER_COMMANDS) if number > 1 else (_FIRST_BUTTONS, _ON_FIRST, _FIRST_COMMANDS)
     )
     count = f"Page {number} (Total results: {total})"
-    body = partial(_results_body, listings, count, buttons)
+    groups: list[tuple[str, Sequence[str]]] = [(BUTTON, (BACK,)), (TEXT, (count,)), (BUTTON, buttons)]
     clickables, line = known.copy(), SEPARATOR.join((BACK, count, *buttons))
     clicks: tuple[str, ...] | None = commands
     if listings:
-        lines, positions, names, each, _ = zip(*listings, strict=True)
+        lines, positions, names, each, listed = zip(*listings, strict=True)
+        groups += chain.from_iterable(listed)
         clickables.update(zip(names, positions, strict=True))
         line = SEPARATOR.join((line, *lines))
         # two buttons with one name are one click
         different = len(clickables) == len(known) + len(names)
         clicks = (*commands, *chain.from_iterable(each)) if different else None
-    return Page("results", "", _LEAD, line, body, clickables, clicks)
-
-
-def _item_body(product: Product) -> Nodes:
-    found = nodes(BUTTON, BACK, PREVIOUS)
-    for name, values in product.options:
-        found += nodes(TEXT, name) + nodes(OPTION, *values)
-    found += nodes(TEXT, product.title, f"Price: {product.price_text}", "Rating: N.A.") + nodes(BUTTON, *_SHOWN, BUY)
-    return tuple(found)
+    return Page("results", "", _LEAD, groups, clickables, clicks, line)
 
 
 def item_page(product: Product) -> Page:
     """Return a product's page."""
-    texts, clickables = [BACK, PREVIOUS], _ON_ITEM.copy()
+    groups: list[tuple[str, Sequence[str]]] = [(BUTTON, (BACK, PREVIOUS))]
+    clickables = _ON_ITEM.copy()
     for name, values in product.options:
-        texts.append(name)
-        texts += values
+        groups += (TEXT, (name,)), (OPTION, values)
         # a repeated value keeps its first place and belongs to the last group
         clickables.update(dict.fromkeys(values, name))
-    texts += (product.title, f"Price: {product.price_text}", "Rating: N.A.", *_SHOWN, BUY)
-    body = partial(_item_body, product)
+    facts = product.title, f"Price: {product.price_text}", "Rating: N.A."
+    groups += (TEXT, facts), (BUTTON, (*_SHOWN, BUY))
     commands = None if product.options else _ITEM_COMMANDS
-    return Page("item", f"item {product.asin}", _LEAD, _line(texts, body), body, clickables, commands)
+    return Page("item", f"item {product.asin}", _LEAD, groups, clickables, commands)
 
 
 def _sub_texts(product: Product, name: str) -> tuple[str, ...]:
@@ -220,15 +207,10 @@ def _sub_texts(product: Product, name: str) -> tuple[str, ...]:
     return (*attributes, product.category, product.query, product.product_category)
 
 
-def _sub_body(product: Product, name: str) -> Nodes:
-    return (*nodes(BUTTON, BACK, PREVIOUS), *nodes(TEXT, *_sub_texts(product, name)))
-
-
 def sub_page(product: Product, name: str) -> Page:
     """Return one of the `SUB_PAGES` of a product."""
-    body = partial(_sub_body, product, name)
-    line = _line((BACK, PREVIOUS, *_sub_texts(product, name)), body)
-    return Page("sub", f"{name} of {product.asin}", _LEAD, line, body, _ON_SUB, _SUB_COMMANDS)
+    groups = (BUTTON, (BACK, PREVIOUS)), (TEXT, _sub_texts(product, name))
+    return Page("sub", f"{name} of {product.asin}", _LEAD, groups, _ON_SUB, _SUB_COMMANDS)
 
 
 _THANKS = (
@@ -241,21 +223,17 @@ _GOAL = (
     "Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)",
 )  # fmt: skip
 _DETAILS = ("Reward Details ", "None")
-_THANKS_LINE, _GOAL_LINE, _DETAILS_LINE = (text(nodes(TEXT, *texts)) for texts in (_THANKS, _GOAL, _DETAILS))
-
-
-def _done_body(asin: str, chosen: str, score: str) -> Nodes:
-    return tuple(nodes(TEXT, *_THANKS, asin, "options", chosen, *_GOAL, score, *_DETAILS))
+_THANKS_LINE, _GOAL_LINE, _DETAILS_LINE = (_line([(TEXT, texts)]) for texts in (_THANKS, _GOAL, _DETAILS))
 
 
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     """Return the page after a purchase, with its score."""
     # as `json.dumps(options, sort_keys=True)`, which creates an encoder per call
     pairs = ", ".join([f"{_write(name)}: {_write(options[name])}" for name in sorted(options)])
-    chosen, grade = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}", repr(score)
-    body = partial(_done_body, asin, chosen, grade)
-    line = _line((_THANKS_LINE, asin, "options", chosen, _GOAL_LINE, grade, _DETAILS_LINE), body)
-    return Page("done", f"done {asin}", _NOTHING, line, body, {}, ())
+    chosen = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}"
+    texts = *_THANKS, asin, "options", chosen, *_GOAL, repr(score), *_DETAILS
+    line = _line([(TEXT, (_THANKS_LINE, asin, "options", chosen, _GOAL_LINE, repr(score), _DETAILS_LINE))])
+    return Page("done", f"done {asin}", _NOTHING, [(TEXT, texts)], {}, (), line)
 
 
 class Pages:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from agentgym.checks import whole
 from agentgym.webshop.catalogue import TEXTS
 
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
@@ -18,9 +19,8 @@ _WRONG = 2
 class WebShopPlayer:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
-    It searches for the words of the request and opens the first affordable product. If a wished option is missing, or
-    words of the request are not in title, features or description, it tries the next product, `patience` times; then it
-    buys the best one.
+    It searches for the words of the request and opens the first affordable product. While an option, or words of the
+    request in title, features or description, are missing, it tries up to `patience` others; then it buys the best.
 
     Args:
         patience: maximum number of rejected products; 0 buys the first opened one.
@@ -29,9 +29,7 @@ class WebShopPlayer:
     """
 
     def __init__(self, patience: int = 5, reads: bool = True, steps: int = 15) -> None:
-        if patience < 0 or steps < 1:
-            raise ValueError(f"patience must be at least 0 and steps at least 1, got {patience!r} and {steps!r}")
-        self.patience, self.reads, self.steps = patience, reads, steps
+        self.patience, self.reads, self.steps = whole("patience", patience, 0), reads, whole("steps", steps, 1)
         self._begin("")
 
     def _begin(self, request: str) -> None:

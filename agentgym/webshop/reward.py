@@ -3,8 +3,7 @@
 score = r_type x (attributes found + options found + price kept) / (attributes + options wished + 1)
 
 * `r_type` compares the kinds of products: 1.0; 0.5 if the queries differ, fewer than two levels of the department path
-  agree, and at most 0.2 of the title's nouns do; 0.1 if fewer than 0.1 of the nouns agree, whatever else agrees; 0.0 if
-  none does.
+  agree, and at most 0.2 of the title's nouns do; whatever else agrees, 0.1 for below 0.1 of the nouns, 0.0 for none.
 * An attribute is found if the product has one like it (`alike`), or if title, bullets or description contain it.
 * An option is found if any chosen value is like it, in any group, with colours reduced to one word (`reduced`). The
   wish of a synthetic goal is compared together with its group's name: "small" is like size: x-small, and some goals
@@ -50,8 +49,7 @@ class Match(NamedTuple):
     """The match of a product and a goal, without options.
 
     `r_type`: 0.0, 0.1, 0.5 or 1.0; `query`: equal queries; `category`: two common levels of the department paths;
-    `title`: share of the goal title's nouns in the product's title; `attributes`: number of the goal's attributes
-    found.
+    `title`: share of the goal title's nouns in the product's title; `attributes`: how many of the goal's are found.
     """
 
     r_type: float
@@ -117,9 +115,8 @@ def _is_there(wish: str, attributes: tuple[str, ...], places: tuple[str, ...]) -
 def grade(match: Match, price: float, chosen: tuple[str, ...], goal: Goal) -> Purchase:
     """Return the score and parts of a purchase.
 
-    Parts, named as in the original: `r_type`, `query_match`, `category_match`, `title_score`; share found and weight of
-    attributes (`r_att`, `w_att`), options (`r_option`, `w_option`; only if some are wished) and price (`r_price`,
-    `w_price`).
+    Parts, named as in the original: `r_type`, `query_match`, `category_match`, `title_score`; share found (`r_`) and
+    weight (`w_`) of attributes (`r_att`), options (`r_option`; only if some are wished) and price (`r_price`).
     """
     attributes, options = len(goal.attributes), len(goal.options)
     kept = price <= goal.price_upper
@@ -256,8 +253,7 @@ def make_tagger(name: str | os.PathLike[str] | Tagger) -> Tagger:
 
     Args:
         name: "words"; "spacy" or "spacy:<model>" (needs the extra `nouns` and the model, `en_core_web_sm` by default);
-            "table:<file>" or a path: a JSON object, title -> list of nouns ("words" tags missing titles, with one
-            warning); or a function from a title to its nouns.
+            "table:<file>" or a path: JSON, title -> list of nouns (else "words", with a warning); or a function.
     """
     return lru_cache(maxsize=4096)(_make(name))
 

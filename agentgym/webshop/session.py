@@ -11,39 +11,19 @@ import numpy as np
 from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.pages import (
-    BACK,
-    BUY,
-    INDEX,
-    NEXT,
-    PER_PAGE,
-    PREVIOUS,
-    SEARCH,
-    SUB_PAGES,
-    TEXT,
-    Node,
-    Page,
-    Pages,
-    done_page,
-    nodes,
-    text,
-)
+from agentgym.webshop.pages import BUTTONS, INDEX, PER_PAGE, SUB_PAGES, TEXT, Node, Page, Pages, done_page, nodes, text
 from agentgym.webshop.reward import Purchase
-from agentgym.webshop.search.search import Search
+from agentgym.webshop.search.search import Recent
 
 RESULTS = 50
 #: Maximum length of a command: addresses and state keys contain it and must stay inside their space.
 LONGEST_COMMAND = MOST_CHARACTERS
 _BASE = "http://127.0.0.1:3000"
 _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
-_BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
+_SEARCH, _BACK, _PREVIOUS, _NEXT, _BUY = (name.lower() for name in BUTTONS)
 #: The original identifies a page by the first of these parts in the URL.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
-#: The part found, by kind of page, if no other word of the URL has an underscore.
-_PART_OF = {"item": "item_page", "sub": "item_sub_page"}
 _NOWHERE = object()
-
-
 #: Grades a purchase: position of the product, chosen options, goal.
 Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
 
@@ -53,7 +33,7 @@ class Shop:
     """The shared part of all sessions in a shop."""
 
     catalogue: Catalogue
-    search: Search
+    search: Recent
     grade: Grade
     pages: Pages
 
@@ -61,8 +41,7 @@ class Shop:
 def parse(command: str, brackets: bool = False) -> tuple[str, str]:
     r"""Return name and argument of a command as the pattern `(.+)\[(.+)\]` finds them; ("", "") without a match.
 
-    Only the first line counts, up to its last "]". With `brackets` the argument starts after the first "[", else the
-    last.
+    Only the first line counts, up to its last "]". The argument starts after the last "[", with `brackets` the first.
 
     >>> parse("click[Buy Now] please"), parse("click[a [b]]"), parse("click[a [b]]", True), parse("click[]")
     (('click', 'Buy Now'), ('click[a ', 'b]'), ('click', 'a [b]'), ('', ''))
@@ -157,7 +136,8 @@ class Session:
             button(self, name)
 
     def _turn(self, name: str) -> None:
-        part = self._part()
+        url = self.url()
+        part = next(part for part in _PARTS if part in url)
         if part == "search_results":
             self._show_results(self.number + (1 if name == _NEXT else -1))
         elif name == _PREVIOUS and part == "item_page":
@@ -171,16 +151,6 @@ class Session:
         else:
             self.sub = _SUB_PAGES[name]
             self.page = self.shop.pages.sub(self.product, self.sub)
-
-    def _part(self) -> str:
-        page = self.page
-        if page.kind == "results":
-            return _PARTS[0]
-        words = f"{self.name}{self.query}{page.name}{self.options or ''}"
-        if "_" not in words and page.kind in _PART_OF:
-            return _PART_OF[page.kind]
-        url = self.url()
-        return next(part for part in _PARTS if part in url)
 
     def _show_results(self, number: int) -> None:
         query = self.query
@@ -221,8 +191,6 @@ class Session:
 
     def _found(self) -> Sequence[int]:
         assert self.query is not None
-        if not self.query.startswith("<"):
-            return self.shop.search.top(self.query, RESULTS)
         catalogue = self.shop.catalogue
         first, *rest = self.query.split(" ")
         if first == "<r>":
@@ -234,9 +202,8 @@ class Session:
             return catalogue.having("category", rest[0].strip()) if rest else ()
         if first == "<q>":
             return catalogue.having("query", " ".join(rest).strip())
-        if first == "<a>":  # stops the original, as "<c>" alone does
-            return ()
-        return self.shop.search.top(self.query, RESULTS)
+        # "<a>" stops the original, as "<c>" alone does
+        return () if first == "<a>" else self.shop.search.top(self.query, RESULTS)
 
     def url(self) -> str:
         """Return the address of the page, with all choices."""

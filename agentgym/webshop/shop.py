@@ -21,11 +21,18 @@ from agentgym.webshop import store
 from agentgym.webshop.catalogue import Catalogue, MemoryCatalogue, Product, draw_prices, known_prices
 from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals
-from agentgym.webshop.official.files import find_files, read_human, read_products, read_record, requests_of
+from agentgym.webshop.official.files import (
+    ProductFiles,
+    find_files,
+    read_human,
+    read_products,
+    read_record,
+    requests_of,
+)
 from agentgym.webshop.pages import Pages
 from agentgym.webshop.reward import Grader, make_tagger
 from agentgym.webshop.search import bm25, bm25_build, lucene
-from agentgym.webshop.search.search import Recent, Search, documents
+from agentgym.webshop.search.search import Recent, documents
 from agentgym.webshop.session import Shop
 from agentgym.webshop.tasks import Tasks
 
@@ -47,7 +54,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         large, facts = count > LARGE_SHOP, [GENERATED, count, seed]
     else:
         files = find_files(data)
-        products = _official(data, num_products)
+        products = _official(files, num_products)
         large, facts = files.items.stat().st_size > LARGE_FILE, [num_products, files.items, files.requests]
     if not large or folder is None:
         found: Catalogue = MemoryCatalogue(products)
@@ -70,13 +77,13 @@ def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], obje
     return read(folder)
 
 
-def _official(data: str, num_products: int | None) -> Iterator[Product]:
-    files = find_files(data)
+def _official(files: ProductFiles, num_products: int | None) -> Iterator[Product]:
+    # a generator: nothing is read if the catalogue is on disk already
     yield from read_products(files.items, requests_of(files.requests), num_products)
 
 
 @cache
-def open_search(catalogue: Catalogue, name: str) -> Search:
+def open_search(catalogue: Catalogue, name: str) -> Recent:
     """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on disk is in its folder."""
     if check_name(name, SEARCHES, "search") == "lucene":
         return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))

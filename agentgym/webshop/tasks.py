@@ -29,8 +29,7 @@ class Tasks:
     """The goals of a shop; a task is a goal's index in the original's order.
 
     A task may also be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split. `winnable`
-    leaves out goals that an ideal purchase does not score 1.0; `reopen` is the content of a pickle, which opens these
-    tasks in another process (None: not picklable).
+    leaves out goals that an ideal purchase does not score 1.0; a pickle opens the tasks by `reopen` (None: no pickles).
     """
 
     splits = SPLITS
@@ -77,8 +76,7 @@ class Tasks:
     def content(self, task: Task) -> list[Any]:
         """Return the goal and the numbers of the catalogue as plain values; see `agentgym.core.TextEnv.content`.
 
-        Product texts are left out: a correction of the catalogue may change search results, but not goals, prices and
-        choices, which determine scores.
+        It has no product texts: a correction of them may change search results, but no score.
         """
         return [list(self.goal(task)), self._numbers]
 
@@ -173,8 +171,7 @@ def split_goals(products: NDArray[np.int32], by: str) -> dict[str, NDArray[np.in
     """Return the indices of each split's goals, ascending, for `products` (one position per goal) of shape (goals,).
 
     By goal, as in the original: 500 test, 1,000 validation, the others train (below 5,000 goals, a tenth and a fifth);
-    splits may share products. By product, a tenth of the products is for test and a fifth for validation, by a fixed
-    draw.
+    splits may share products. By product, a fixed draw takes a tenth of the products for test, a fifth for validation.
     """
     count = len(products)
     if by == "goal":

@@ -146,10 +146,7 @@ def shown_steps(part: Round, player: Policy, tasks: Sequence[Mapping[str, Any]])
     envs = playable(part.setting.envs)
     stack = inside(envs, envs)
     kept = SavedSteps(stack)
-    play_groups(
-        stack, player, kept.builder, tasks=tasks, group_size=1, seed=part.setting.seed, progress=None,
-        before_step=kept.save,
-    )  # fmt: skip
+    play_groups(stack, player, kept.builder, tasks=tasks, group_size=1, seed=part.setting.seed, before_step=kept.save)
     episodes: list[Any] = [one for one in kept.builder.table().to_trajectories() if one.won]
     if not episodes:
         raise ValueError(f"none of the {len(tasks)} episodes to branch was won: are the tasks solvable?")

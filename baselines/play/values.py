@@ -50,9 +50,7 @@ class Played:
 def play_saved(envs: Any, policy: Policy, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int) -> Played:
     """Play as `agentgym.rollout.collect` does, and keep the environment before each step."""
     kept = SavedSteps(envs)
-    play_groups(
-        envs, policy, kept.builder, tasks=tasks, group_size=group_size, seed=seed, progress=None, before_step=kept.save
-    )
+    play_groups(envs, policy, kept.builder, tasks=tasks, group_size=group_size, seed=seed, before_step=kept.save)
     warn_of_unscored(kept.builder.unscored, kept.builder.started)
     return Played(envs, policy, kept.builder.table(), kept.saved)
 

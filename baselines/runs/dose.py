@@ -84,5 +84,5 @@ def decisions(config: Config, policy: Policy, seed: int) -> float | None:
             found.append(bool(best) and not best >= set(stage.infos["admissible_actions"][i]))
 
     builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-    play_groups(envs, policy, builder, tasks=tasks, group_size=1, seed=seed, progress=None, before_step=note)
+    play_groups(envs, policy, builder, tasks=tasks, group_size=1, seed=seed, before_step=note)
     return float(np.mean(found))

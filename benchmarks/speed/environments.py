@@ -20,7 +20,6 @@ from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
 from agentgym.virtualhome.tasks import Activities
 from agentgym.webshop.player import keywords
-from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
 from benchmarks.speed import peers, telecom_original, timing
 from benchmarks.speed.record import Comparison, Measurement
@@ -251,8 +250,7 @@ def forget(envs: timing.VectorEnv, seed: int = 0) -> None:
     """Clear the cached pages and searches."""
     shop = _shop(envs)
     shop.pages.clear()
-    if isinstance(shop.search, Recent):
-        shop.search.clear()
+    shop.search.clear()
 
 
 def _shop(envs: timing.VectorEnv) -> Shop:
@@ -265,7 +263,9 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
     visit = timing.first_visit(envs, 0, world.steps, wander, timing.Stopwatch())
     searched = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
     search, speeds = _shop(envs).search, []
-    queries = list({search.words(query): query for query in searched}.values())  # caches ignore the order of words
+    queries = list(
+        {search.search.words(query): query for query in searched}.values()
+    )  # caches ignore the order of words
 
     def ask() -> None:
         for query in queries:

@@ -122,6 +122,10 @@ def telling(text: str) -> None:
         step_lines(Story(text, (step, step), text), text_chars=most, task_chars=most, all_chars=3 * most)
 
 
+def encoded(answer: object) -> None:
+    json.dumps(answer, ensure_ascii=False).encode()
+
+
 REPLIES: dict[str, Parser] = {
     "clean": lambda text: one_line(clean(text, len(text))),
     "JSON": refusing(read_json),
@@ -132,8 +136,8 @@ REPLIES: dict[str, Parser] = {
     "answer of choices": refusing(
         lambda text: read_answer(read_json(b'{"choices": ' + text.encode("utf-8", "replace")))
     ),
-    "reply": parse_reply,
-    "thought": lambda text: parse_reply(f"<think>{text}</think><action>up</action>"),
+    "reply": lambda text: encoded(parse_reply(text)),
+    "thought": lambda text: encoded(parse_reply(f"<think>{text}</think><action>{text[:60]}</action>")),
     "labels": lambda text: parse_reply(text, form="labels"),
     "action label": lambda text: parse_reply(f"Action{text}: up", form="labels"),
     "strict reply": lambda text: parse_reply(text, require_think=True, outside="error", ignore_case=False),
@@ -182,7 +186,7 @@ def score(text: str) -> None:
     golds, reward = (text, "Ada"), scoring.FormatReward(retrieval=0.1)
     for each in (scoring.exact_match, scoring.f1, scoring.sub_match):
         each(text + "!", golds)
-    for read in (scoring.normalise, scoring.extract_answer, scoring.is_well_formed):
+    for read in (scoring.normalise, scoring.is_well_formed):
         read(text)
     reward("<think>x</think><answer>y</answer>" + text, text, golds)
     reward(text, "x", golds)
@@ -220,14 +224,9 @@ def short(read: Callable[[Any], object], given: Any) -> None:
 SEARCH: dict[str, Parser] = {
     "searchr1": lambda text: parse_search(text, "searchr1"),
     "verl_agent": lambda text: parse_search(text, "verl_agent"),
-    "escape tags": escape_tags,
-    "show": show,
-    "score": score,
-    "names in": names_in,
-    "researcher": researcher,
-    "retrieval": retrieval,
-    "row": row,
-}
+    "escape tags": escape_tags, "show": show, "score": score, "names in": names_in, "researcher": researcher,
+    "retrieval": retrieval, "row": row,
+}  # fmt: skip
 
 # WebShop
 

@@ -19,55 +19,13 @@ from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
-from tests.playing import info_columns
+from tests.playing import Twin, info_columns
 from tests.robustness.trial import Trial, fragments, json_values, pieces, record, text_of
 
 FORMS = {
     "list": list, "tuple": tuple, "objects": lambda texts: np.array(texts, object),
     "fixed width": lambda texts: np.array([text.rstrip("\0") for text in texts], str),
 }  # fmt: skip
-
-
-class Twin:
-    """What a vector environment should do, with single environments stepped one by one."""
-
-    def __init__(self, env_id: str, count: int, mode: str, limit: int, **form: Any) -> None:
-        self.envs: list[Any] = [gym.make(env_id, **form).unwrapped for _ in range(count)]
-        self.mode, self.limit = AutoresetMode(mode), limit
-        self.rows: list[Any] = [None] * count
-        self.elapsed = [0] * count
-        self.flags = [(False, False)] * count
-
-    def reset(self, i: int, seed: int | None, options: Any) -> None:
-        self.rows[i] = self.envs[i].reset(seed=seed, options=options)
-        self.elapsed[i], self.flags[i] = 0, (False, False)
-
-    def step(self, i: int, action: str) -> tuple[float, bool, bool, Any]:
-        """Return reward and flags, and the last observation and info of an episode that `SAME_STEP` has replaced."""
-        if any(self.flags[i]):
-            if self.mode is AutoresetMode.NEXT_STEP:
-                self.reset(i, None, None)
-            return 0.0, *self.flags[i], None
-        observation, reward, terminated, truncated, info = self.envs[i].step(action)
-        self.rows[i] = observation, info
-        self.elapsed[i] += 1
-        self.flags[i] = terminated, truncated or self.elapsed[i] == self.limit
-        final = None
-        flags = self.flags[i]
-        if any(flags) and self.mode is AutoresetMode.SAME_STEP:
-            final = self.rows[i]
-            self.reset(i, None, None)
-        return reward, *flags, final
-
-    def save(self) -> Any:
-        return [
-            (env.snapshot(), *rest) for env, *rest in zip(self.envs, self.rows, self.elapsed, self.flags, strict=True)
-        ]
-
-    def load(self, saved: Any) -> None:
-        for i, (state, *rest) in enumerate(saved):
-            self.envs[i].restore(state)
-            self.rows[i], self.elapsed[i], self.flags[i] = rest
 
 
 def at(batch: Any, i: int) -> Any:
@@ -78,7 +36,7 @@ def check_vector(given: dict[str, Any]) -> int:
     """Every answer of the vector form is that of the twin; returns how many episodes ended."""
     count, mode, limit, form = given["envs"], given["mode"], given["limit"], given.get("form", {})
     envs: Any = gym.make_vec(given["id"], num_envs=count, autoreset_mode=mode, max_episode_steps=limit, **form)
-    twin = Twin(given["id"], count, mode, limit, **form)
+    twin = Twin([gym.make(given["id"], **form).unwrapped for _ in range(count)], mode, limit)
     batch, infos = envs.reset(seed=given["seed"])
     for i in range(count):
         twin.reset(i, given["seed"] + i, None)
@@ -88,11 +46,11 @@ def check_vector(given: dict[str, Any]) -> int:
             kind, chosen = arguments
             actions = [choose(twin.rows[i][1], chosen[i % len(chosen)]) for i in range(count)]
             batch, rewards, terminated, truncated, infos = envs.step(FORMS[kind](actions))
-            for i, action in enumerate(actions):
-                over = any(twin.flags[i])
-                reward, *flags, final = twin.step(i, action.rstrip("\0") if kind == "fixed width" else action)
+            over = [any(flags) for flags in twin.flags]
+            said = [action.rstrip("\0") if kind == "fixed width" else action for action in actions]
+            for i, (reward, *flags, final) in enumerate(twin.step(said)):
                 assert (rewards[i], terminated[i], truncated[i]) == (reward, *flags)
-                ends += any(flags) and not over
+                ends += any(flags) and not over[i]
                 if final is not None:
                     assert data_equivalence(infos["final_obs"][i], final[0])
                     assert {key: infos["final_info"][key][i] for key in final[1]} == final[1]

@@ -9,13 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
 from tests.cases import cases
 from tests.corridor import CorridorEnv
-from tests.playing import SAME_STEP, corridor
+from tests.playing import SAME_STEP, begun, corridor
 from tests.refusals import refuses
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
@@ -61,8 +60,7 @@ def test_contributions_and_values_by_hand() -> None:
     assert env.step("left")[1] == 0.5
     # What is said: 2, nothing, 4, 1, and 8 of the end, which counts as 0. gamma 1/2, weight 3.
     says = Says([2.0], [NAN], [4.0], [1.0], [8.0])
-    env = ProcessReward(CorridorEnv(), says, weight=3.0, kind="value", gamma=0.5)
-    env.reset(options={"index": 1})
+    env = begun(ProcessReward(CorridorEnv(), says, weight=3.0, kind="value", gamma=0.5), options={"index": 1})
     rewards, potentials = [], []
     for command in ("right", "right", "left", "left", "left"):
         _, reward, terminated, _, info = env.step(command)
@@ -73,8 +71,7 @@ def test_contributions_and_values_by_hand() -> None:
     assert terminated
     assert info["process_reward"] == 8.0
     # Where the episode is over the level is paid back, though nothing is said.
-    env = ProcessReward(CorridorEnv(), Says([1.0], [None]), kind="value", gamma=0.5)
-    env.reset(options={"index": 2})
+    env = begun(ProcessReward(CorridorEnv(), Says([1.0], [None]), kind="value", gamma=0.5), options={"index": 2})
     env.step("right")
     _, reward, terminated, _, info = env.step("right")
     assert (reward, terminated, env.potential, math.isnan(info["process_reward"])) == (0.0, True, 0.0, True)
@@ -103,8 +100,7 @@ def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     assert first[0]["content"] == "cell 2"
     assert fourth[0]["content"].endswith("cell 4")
     says = Says([0.0])
-    env = ProcessReward(CorridorEnv(), says)
-    env.reset(options={"index": 1})
+    env = begun(ProcessReward(CorridorEnv(), says), options={"index": 1})
     env.step("left")
     assert says.asked == [[ScoredStep("start-1", "cell 1", "left", "left", "cell 0", True)]]
     with pytest.raises(AttributeError):
@@ -164,16 +160,13 @@ def test_observations_that_are_written_over_are_kept() -> None:
 
 
 def test_specifications_and_pickles_go_on() -> None:
-    check_env(ProcessReward(gym.make("FrozenLake-v1"), lambda steps: [1.0], kind="value"), skip_render_check=True)
-    check_env(ProcessReward(gym.make("AgentRL/Sokoban-v0"), lambda steps: [0.5]), skip_render_check=True)
     scorer = Says([3.0])
     inner = TransformAction(gym.make("FrozenLake-v1"), int, gym.spaces.Discrete(4))
     again = gym.make(ProcessReward(inner, scorer, 0.5, "value", 0.9).spec)
     assert isinstance(again, ProcessReward)
     assert again.vector.scorer is scorer
     assert (again.vector.weight, again.vector.kind, again.vector.gamma) == (0.5, "value", 0.9)
-    env = ProcessReward(CorridorEnv(), cells, kind="value")
-    env.reset(options={"index": 2})
+    env = begun(ProcessReward(CorridorEnv(), cells, kind="value"), options={"index": 2})
     env.step("right")
     again = pickle.loads(pickle.dumps(env))
     assert env.step("left")[1] == again.step("left")[1] == -0.25
@@ -181,8 +174,7 @@ def test_specifications_and_pickles_go_on() -> None:
 
 def test_errors_of_scorers_name_places_and_steps() -> None:
     cause = ConnectionError("no answer")
-    envs = VectorProcessReward(corridor(3), Says([0.0] * 3, [0.0] * 3, cause))
-    envs.reset(options={"index": 2})
+    envs = begun(VectorProcessReward(corridor(3), Says([0.0] * 3, [0.0] * 3, cause)), options={"index": 2})
     envs.step(["left", "jump", "jump"])
     envs.step(["left", "jump", "jump"])  # 0 has lost
     envs.reset(options={"reset_mask": np.array([False, True, False]), "index": 2})
@@ -193,8 +185,7 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
         "ConnectionError: no answer"
     )
     assert caught.value.__cause__ is cause
-    env = ProcessReward(CorridorEnv(), Says([1.0], KeyError("x")))
-    env.reset(options={"index": 2})
+    env = begun(ProcessReward(CorridorEnv(), Says([1.0], KeyError("x"))), options={"index": 2})
     env.step("jump")
     refuses(RuntimeError, "failed on step 2 of the episode: KeyError: 'x'", env.step, "jump")
     envs = VectorProcessReward(corridor(20), Says(ValueError("no")))
@@ -219,8 +210,7 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
     (np.array([-np.inf, 0.0]), ValueError, "finite numbers.*got -inf for sub-environment 0"),
 )
 def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error: type[Exception], words: str) -> None:
-    envs = VectorProcessReward(corridor(2), Says(answer))
-    envs.reset(options={"index": 2})
+    envs = begun(VectorProcessReward(corridor(2), Says(answer)), options={"index": 2})
     refuses(error, words, envs.step, ["jump", "jump"])
 
 
@@ -230,8 +220,7 @@ def test_scores_may_be_any_numbers() -> None:
         [1, None], (1.0, NAN), np.array([1.0, NAN], np.float32), [np.float32(1), np.array(np.nan)], [True, None],
         torch.tensor([1.0, NAN], dtype=torch.bfloat16, requires_grad=True),
     ]  # fmt: skip
-    envs = VectorProcessReward(corridor(2), Says(*answers))
-    envs.reset(options={"index": 2})
+    envs = begun(VectorProcessReward(corridor(2), Says(*answers)), options={"index": 2})
     for _ in answers:
         _, rewards, *_, infos = envs.step(["jump", "jump"])
         assert rewards.tolist() == [0.5, -0.5]

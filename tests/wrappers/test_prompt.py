@@ -7,12 +7,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector.utils import batch_space
 
 from agentgym.registry import ROWS
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import begun
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
@@ -35,8 +35,7 @@ def test_the_window_by_hand() -> None:
     for options, expected in [*forms, ({"instructions": "Be quick."}, "Be quick.")]:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
         assert (system, user) == ({"role": "system", "content": expected}, {"role": "user", "content": "cell 2"})
-    env = PromptWindow(CorridorEnv(), history=2)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(CorridorEnv(), history=2), options={"index": 2})
     assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"
     env.step("left")
     assert _user(env.step("left")[0]) == (
@@ -45,8 +44,7 @@ def test_the_window_by_hand() -> None:
         "Now you see:\ncell 1"
     )
     assert _user(env.reset(options={"index": 3})[0]) == "cell 3"
-    env = PromptWindow(CorridorEnv(), history=None)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(CorridorEnv(), history=None), options={"index": 2})
     for command in ("left", "right", "left", "right"):
         text = _user(env.step(command)[0])
     assert text.count("you did") == 4
@@ -61,8 +59,7 @@ def test_the_window_by_hand() -> None:
 def test_commands_are_listed_and_kept() -> None:
     env = PromptWindow(CorridorEnv(), admissible=True, **BARE)
     assert _user(env.reset(options={"index": 2})[0]) == "cell 2\n\nCommands you can give now: left, right"
-    env = PromptWindow(ReplyParser(CorridorEnv()), history=2)
-    env.reset(options={"index": 2})
+    env = begun(PromptWindow(ReplyParser(CorridorEnv()), history=2), options={"index": 2})
     env.step("<think>long</think><action>right</action>")
     text = _user(env.step("no idea")[0])
     assert "Step 1, you did: right\n" in text
@@ -117,11 +114,6 @@ def test_wrong_options_and_observations_are_refused() -> None:
 
 class _Silent(CorridorEnv):
     instructions = ""
-
-
-@pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
-def test_the_wrapped_environment_passes_gymnasiums_check(name: str) -> None:
-    check_env(PromptWindow(ReplyParser(gym.make(name)), admissible=True), skip_render_check=True)
 
 
 def test_a_picture_is_a_part_of_the_content() -> None:
@@ -255,9 +247,8 @@ def test_every_environment_only_ever_appends(id: str) -> None:
             assert shown[i] in envs.single_observation_space
 
 
-def test_gymnasiums_checks_and_options() -> None:
+def test_options_of_transcripts() -> None:
     env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True)
     assert env.spec.additional_wrappers[-1].kwargs == {"instructions": False, "admissible": True}
-    check_env(env, skip_render_check=True)
     refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
     refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)

@@ -169,14 +169,13 @@ def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuff
         assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= 0.8)].tolist()
 
 
-@pytest.mark.parametrize(("block", "cells"), [(4, 64), (7, 1), (1, 1000), (3, 200)])
+@pytest.mark.parametrize("block", [1, 3, 4, 7])
 @pytest.mark.parametrize("method", METHODS)
-def test_blocks_and_batches_change_nothing(monkeypatch, method, block, cells):
+def test_blocks_change_nothing(monkeypatch, method, block):
     vectors = directions(5, 90)
     groups = np.repeat([0, 1, 2, 3, 4], [1, 3, 40, 6, 40])
     expected = cluster_vectors(vectors, groups, threshold=0.85, method=method).tolist()
     monkeypatch.setattr(wrappers.similar_states, "_BLOCK", block)
-    monkeypatch.setattr(wrappers.similar_states, "_CELLS", cells)
     assert cluster_vectors(vectors, groups, threshold=0.85, method=method).tolist() == expected
     assert len(set(expected)) < 60
 

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from agentgym.core import TextSpace
 from agentgym.outside.tool_calls import read_calls, write_call
+from tests.playing import begun
 from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, Transcript, VectorReplyParser, VectorTranscript
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools, tool_environment
@@ -75,8 +76,7 @@ def test_a_conversation_of_calls_has_answers_of_tools_and_says_what_was_wrong() 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_many_say_the_same_as_one_each(mode: AutoresetMode) -> None:
     replies = [["add(a=4)", "add(a=x)", "add(a=3)", "add(a=1)"], ["add()", "add(a=5)", "add(a=2)", "add(a=1)"]]
-    envs = VectorReplyParser(SyncVectorEnv([Adder] * 2, autoreset_mode=mode), form="tool_calls")
-    envs.reset(seed=0)
+    envs = begun(VectorReplyParser(SyncVectorEnv([Adder] * 2, autoreset_mode=mode), form="tool_calls"), seed=0)
     shown = [envs.step([column[t] for column in replies]) for t in range(3)]
     assert shown[0][0] == ("4", "Error: add: the argument 'a' is missing")
     assert shown[1][0] == ("Error: add: the argument 'a' must be of type integer, got a string", "5")
@@ -88,8 +88,7 @@ def test_many_say_the_same_as_one_each(mode: AutoresetMode) -> None:
 
 
 def test_branches_and_schemas() -> None:
-    envs = VectorTranscript(VectorReplyParser(Adder(), form="tool_calls"))
-    envs.reset(seed=0)
+    envs = begun(VectorTranscript(VectorReplyParser(Adder(), form="tool_calls")), seed=0)
     envs.step(["add(a=4)"])
     saved = envs.snapshot(0)
     shown = envs.step(["add()"])[0]
@@ -99,9 +98,8 @@ def test_branches_and_schemas() -> None:
     messages, _ = env.reset(seed=0)
     assert '"halve"' not in messages[0]["content"]
     messages, *_, info = env.step("halve()")
-    assert (info["reply_error"], messages[-1]["content"]) == (
-        "wrong_call", "Error: there is no tool 'halve'; there are add",
-    )  # fmt: skip
+    assert info["reply_error"] == "wrong_call"
+    assert messages[-1]["content"] == "Error: there is no tool 'halve'; there are add"
     messages, *_ = env.step("add(a=6)")
     assert '"halve"' in messages[0]["content"]
     assert env.step("halve()")[0][-1]["content"] == "3"
@@ -135,8 +133,7 @@ def test_schemas_go_through_the_template_of_a_policy_that_knows_tools() -> None:
 
 
 def test_telecom_answers_wrong_calls_in_its_own_words() -> None:
-    envs = VectorReplyParser(gym.make_vec("AgentRL/Telecom-v0", num_envs=2), form="tool_calls")
-    envs.reset(seed=0)
+    envs = begun(VectorReplyParser(gym.make_vec("AgentRL/Telecom-v0", num_envs=2), form="tool_calls"), seed=0)
     said, *_, infos = envs.step([call("toggle_data", x=1), "toggle the data"])
     assert said[0] == "Error: TelecomUserTools.toggle_data() got an unexpected keyword argument 'x'"
     assert said[1].startswith("Error: no tool call: expected")

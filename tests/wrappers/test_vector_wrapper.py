@@ -18,7 +18,7 @@ from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import DISABLED, LEFT, RIGHT, SAME_STEP, corridor
+from tests.playing import DISABLED, LEFT, RIGHT, SAME_STEP, begun, corridor
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import VectorSnapshots
@@ -67,8 +67,7 @@ def test_what_comes_from_inside_is_not_changed_and_a_mode_is_needed() -> None:
 
 def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
-    envs = Log(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED))
-    envs.reset(seed=0)
+    envs = begun(Log(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0)
     envs.log.clear()
     options = {"reset_mask": FIRST.copy()}
     envs.reset(options=options)
@@ -77,8 +76,7 @@ def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() ->
 
 
 def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table() -> None:
-    envs = GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED))
-    envs.reset(seed=0, options={"index": 2})
+    envs = begun(GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0, options={"index": 2})
     envs.step(("right", "left"))
     envs.step(("right", "right"))  # 0 has reached the end, 1 is back at its start
     envs.reset(options={"index": 2, "reset_mask": FIRST.copy()})
@@ -247,8 +245,7 @@ def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
     assert infos["episode_number"].tolist() == [3, 1, 4]
     _, infos = envs.fork(1, [2])
     assert infos["episode_number"].tolist() == [3, 1, 1]
-    before = VectorSnapshots(make(3))
-    before.reset(seed=0, options={"index": 3})
+    before = begun(VectorSnapshots(make(3)), seed=0, options={"index": 3})
     envs = VectorSnapshots(make(2))
     envs.restore(range(2), [before.snapshot(0), before.snapshot(2)])
     _, infos = envs.reset(options={"reset_mask": np.array([True, False])})
@@ -257,8 +254,7 @@ def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 def test_where_episodes_begin_by_themselves_they_get_new_numbers(mode) -> None:
-    envs = VectorSnapshots(make(2, mode))
-    envs.reset(seed=0, options={"index": 3})
+    envs = begun(VectorSnapshots(make(2, mode)), seed=0, options={"index": 3})
     infos = envs.step([RIGHT, LEFT])[-1]
     if mode == "NextStep":
         assert infos["episode_number"].tolist() == [0, 1]
@@ -300,8 +296,7 @@ def test_advice_follows_episodes() -> None:
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
     assert advice(envs.reset(options={"reset_mask": np.array([False, True])})[1]) == ["", "3.1.True.True"]
-    envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), counting())
-    envs.reset(seed=0)
+    envs = begun(VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), counting()), seed=0)
     infos = envs.step(["look", "look"])[-1]
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
     assert infos["final_info"]["expert_action"].tolist() == ["", ""]

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
@@ -18,6 +19,7 @@ from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import DISABLED
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles, frozen, seen
+from wrappers.symbols import DiscreteActions, SymbolPlanes
 
 
 def opinions(steps: Any) -> list[float | None]:
@@ -81,7 +83,7 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         actions = rng.choice(answers, n).tolist()
         observations, *outcomes, infos = envs.step(actions)
         found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
-        assert found == singles.step(actions)
+        assert found == singles.played(actions)
         assert observations in envs.observation_space
         over = outcomes[1] | outcomes[2]
         assert envs.idle.tolist() == [bool(each) and mode is not AutoresetMode.SAME_STEP for each in over]
@@ -92,9 +94,25 @@ def test_a_vector_wrapper_is_its_single_form_in_every_place(
         if mode is DISABLED and begins.any():
             observations, infos = envs.reset(options={"reset_mask": begins})
             for i in np.flatnonzero(begins).tolist():
-                singles.begin(i)
-            assert [seen(observations, infos, i) for i in range(n)] == singles.rows()
+                singles.reset(i)
+            assert [seen(observations, infos, i) for i in range(n)] == singles.written()
     assert ended > 20
+
+
+@cases(
+    "make",
+    lambda: wrappers.ReplyParser(CorridorEnv()),
+    lambda: wrappers.InvalidActionPenalty(CorridorEnv()),
+    lambda: wrappers.PromptWindow(wrappers.ReplyParser(gym.make("AgentRL/Sokoban-v0")), admissible=True),
+    lambda: wrappers.PromptWindow(wrappers.ReplyParser(gym.make("AgentRL/VisualSokoban-v0")), admissible=True),
+    lambda: wrappers.Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True),
+    lambda: wrappers.ProcessReward(gym.make("AgentRL/Sokoban-v0"), lambda steps: [0.5]),
+    lambda: wrappers.ProcessReward(gym.make("FrozenLake-v1"), lambda steps: [1.0], kind="value"),
+    lambda: wrappers.GraphShaping(gym.make("FrozenLake-v1"), gamma=0.97, key=lambda observation, info: observation),
+    lambda: wrappers.GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99),
+)
+def test_single_forms_pass_gymnasiums_check(make: Callable[[], gym.Env[Any, Any]]) -> None:
+    check_env(make(), skip_render_check=True)
 
 
 #: What they need beside the environment.

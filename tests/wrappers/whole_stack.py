@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 import agentgym  # noqa: F401  # registers the ids
 import wrappers
+from tests.playing import Twin
 from wrappers.prompt import text_of
 
 
@@ -101,47 +102,29 @@ class Player:
 IDLE = {"shaping": 0.0, "unshaped_reward": 0.0, "process_reward": float("nan"), "env_reward": 0.0}
 
 
-class Singles:
-    """What a vector environment does, done with single ones, one after another: all play, then who ended begins.
-
-    Where nothing begins by itself, who ended stays as it is until `begin`.
-    """
+class Singles(Twin):
+    """A twin that is just reset and writes down what it does as `seen` does."""
 
     def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode, seed: int) -> None:
-        self.envs, self.mode, self.flags = envs, mode, [(False, False)] * len(envs)
-        self.shown = [env.reset(seed=seed + i) for i, env in enumerate(envs)]
+        super().__init__(envs, mode)
+        for i in range(len(envs)):
+            self.reset(i, seed + i)
 
-    def begin(self, i: int) -> None:
-        self.shown[i], self.flags[i] = self.envs[i].reset(), (False, False)
-
-    def rows(self) -> list[list[Any]]:
+    def written(self) -> list[list[Any]]:
         """Return for each what `seen` says of a sub-environment, where none has just ended."""
-        return [[frozen(observation), frozen(info), False, {}, None] for observation, info in self.shown]
+        return [[frozen(observation), frozen(info), False, {}, None] for observation, info in self.rows]
 
-    def step(self, actions: Sequence[Any]) -> list[list[Any]]:
-        """Return for each what `seen` says of a sub-environment, and its reward and flags."""
-        idle = [any(flags) for flags in self.flags]
-        played = [
-            None if over else env.step(action) for env, action, over in zip(self.envs, actions, idle, strict=True)
-        ]
-        ends, outcomes = {}, []
-        for i, answer in enumerate(played):
-            if answer:
-                observation, reward, *flags, info = answer
-                self.shown[i], self.flags[i] = (observation, info), tuple(flags)
-                outcomes.append([reward, *flags])
-                if any(flags) and self.mode is AutoresetMode.SAME_STEP:
-                    ends[i] = [True, frozen(info), frozen(observation)]
-            elif self.mode is AutoresetMode.DISABLED:
-                observation, info = self.shown[i]
-                self.shown[i] = observation, {name: IDLE.get(name, value) for name, value in info.items()}
-                outcomes.append([0.0, *self.flags[i]])
-            else:
-                outcomes.append([0.0, False, False])
-            if i in ends or (not answer and self.mode is AutoresetMode.NEXT_STEP):
-                self.begin(i)
-        rows = enumerate(zip(self.rows(), outcomes, strict=True))
-        return [[*row[:2], *ends.get(i, row[2:]), *map(frozen, outcome)] for i, (row, outcome) in rows]
+    def played(self, actions: Sequence[Any]) -> list[list[Any]]:
+        """Play, and return for each what `seen` says of a sub-environment, and its reward and flags."""
+        idle, answers = [any(flags) for flags in self.flags], self.step(actions)
+        for i, (observation, info) in enumerate(self.rows):
+            if idle[i] and self.mode is AutoresetMode.DISABLED:
+                self.rows[i] = observation, {name: IDLE.get(name, value) for name, value in info.items()}
+        rows = []
+        for row, (*outcome, final) in zip(self.written(), answers, strict=True):
+            ended = [True, frozen(final[1]), frozen(final[0])] if final else row[2:]
+            rows.append([*row[:2], *ended, *map(frozen, outcome)])
+        return rows
 
 
 def seen(observations: Any, infos: Mapping[str, Any], i: int) -> list[Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from agentgym.checks import check_name
 from agentgym.outside.chat.answer_cache import AnswerCache
 from agentgym.outside.chat.wire import (
     Body,
@@ -53,16 +54,14 @@ class ChatEndpoint:
         model: its name at the endpoint.
         base_url: up to and including `/v1`; None: the variable OPENAI_BASE_URL, else OpenAI's.
         api_key: the key; None: that in `key_variable`.
-        key_variable: environment variable of the key; None: OPENAI_API_KEY if `base_url` is None, else none, so that
-            the key is not sent elsewhere.
+        key_variable: environment variable of the key; None: OPENAI_API_KEY, but only for OpenAI's own address.
         temperature: None leaves it to the endpoint.
         max_tokens: longest answer; None leaves it to the endpoint.
         timeout: seconds per try, from connecting to the last byte.
         retries: further tries after a failure that may pass.
         concurrency: most requests at a time.
         structured: "json_schema" sends a request's schema, "json_object" asks for any JSON object, "" for neither.
-        cache: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. Cached answers outlive a
-            change of the model: do not cache a model in training.
+        cache: a folder; True: the user's ($AGENTGYM_CACHE); False: none. Do not cache answers of a model in training.
         prices: of a million prompt tokens and a million completion tokens, for `usage.cost`.
         budget: limits of the spending: with a cache, of all its answers (see `spent`), else of this object's.
         extra: further fields of the request, such as `{"top_p": 0.9}`.
@@ -98,12 +97,6 @@ class ChatEndpoint:
             raise ValueError(f"model must be the name of a model at the endpoint, got {model!r}")
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise ValueError(f"base_url must be like http://127.0.0.1:8000/v1, got {redact(repr(base_url))}")
-        if not timeout > 0 or retries < 0 or concurrency < 1:
-            raise ValueError(
-                f"expected timeout > 0, retries >= 0 and concurrency >= 1, got {timeout}, {retries} and {concurrency}"
-            )
-        if structured not in STRUCTURED:
-            raise ValueError(f"structured must be one of {', '.join(map(repr, STRUCTURED))}, got {structured!r}")
         self.model = model
         self._key_variable = key_variable or (_HOSTED_KEY if base_url is None else None)
         if api_key is None and self._key_variable:
@@ -112,8 +105,9 @@ class ChatEndpoint:
                 raise ValueError(
                     f"no api_key, and the variable {self._key_variable} is not set: give one, or a base_url"
                 )
-        self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
-        self.structured, self.prices, self.send_seed = structured, prices, bool(send_seed)
+        self.timeout, self.retries, self.concurrency = timeout, retries, concurrency
+        self.structured = check_name(structured, STRUCTURED, "structured")
+        self.prices, self.send_seed = prices, bool(send_seed)
         self.usage, self.budget = Usage(), budget
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._fixed: Body = {name: value for name, value in settings.items() if value is not None} | dict(extra or {})

@@ -112,8 +112,7 @@ class Difficulty:
     """Additions to the plain encyclopaedia.
 
     `distractors` (0 to 5) passages per thing have its name in the title and none of its facts, as in HotpotQA.
-    `missing` is the share of passages left out, in [0, 1); questions that need one have the answer "unknown", as in
-    MuSiQue.
+    `missing`, in [0, 1), is the share of passages left out; the answer of questions about them is "unknown" (MuSiQue).
     """
 
     distractors: int = 0

@@ -2,8 +2,7 @@
 
     python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
-encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption. Needs the extra
-`dense`.
+encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class DenseRetriever:
     Args:
         passages: in memory or a `PassageFile`.
         model: name or folder of a sentence-transformers model, or a function from n texts to n vectors.
-        vectors: of the passages, shape (n, dimensions); or a FAISS index of them, or the path of its file, which is
-            memory-mapped. None: computed.
+        vectors: of the passages, (n, dimensions); or a FAISS index, or its file (memory-mapped). None: computed.
         query_prefix: put before queries; None for the model's ("query: " for the E5 family, else nothing).
         passage_prefix: put before passages ("passage: " for the E5 family).
         device: "cpu", "cuda", ...; None: the library's choice.
@@ -59,7 +57,7 @@ class DenseRetriever:
         passage_prefix: str | None = None,
         device: str | None = None,
     ) -> None:
-        faiss = load_faiss()
+        faiss = needed("faiss", _EXTRA)
         self.passages = passages
         self._recipe: tuple[Path, str | None] | None = None
         self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
@@ -202,18 +200,13 @@ def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
     return lambda texts: transformer.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
 
-def load_faiss() -> Any:
-    """Return the module, or raise an ImportError with the command that installs it."""
-    return needed("faiss", _EXTRA)
-
-
 def _prefix(words: str, model: str | Path | Encoder) -> str:
     return words if isinstance(model, (str, Path)) and Path(model).name.lower().startswith("e5-") else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    return run_command(arguments, "dense FOLDER [MODEL]", (1, 2), encode_folder, (ValueError, OSError, ImportError))
+    return run_command(arguments, "dense FOLDER [MODEL]", (1, 2), encode_folder)
 
 
 if __name__ == "__main__":

@@ -178,13 +178,7 @@ def print_progress() -> Progress:
     return show
 
 
-def run_command(
-    arguments: list[str] | None,
-    usage: str,
-    counts: Collection[int],
-    work: Callable[..., object],
-    known: tuple[type[Exception], ...],
-) -> int:
+def run_command(arguments: list[str] | None, usage: str, counts: Collection[int], work: Callable[..., object]) -> int:
     """Run `work` with a command's arguments (`counts` allowed numbers of them); return the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     if len(given) not in counts or given[0].startswith("-"):
@@ -192,7 +186,7 @@ def run_command(
         return 2
     try:
         work(*given, progress=print_progress())
-    except known as error:
+    except (ValueError, OSError, ImportError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -203,8 +197,7 @@ def run_command(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    known = (DataError, ImportError, OSError)
-    return run_command(arguments, "index_folder CORPUS FOLDER", (2,), build_index, known)
+    return run_command(arguments, "index_folder CORPUS FOLDER", (2,), build_index)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from agentgym.checks import whole
 from agentgym.outside.packages import install_package, needed
 from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
@@ -129,8 +130,7 @@ class LexicalRetriever:
     """BM25 (k1 = 1.2, b = 0.75) over the stemmed English words of title and text.
 
     Words are lower-cased, without accents, split at non-alphanumeric characters, and stemmed; title words count three
-    times. Stop words are dropped from queries that have others. Scores are rounded to four decimals, ties sorted by
-    position.
+    times. Queries lose stop words unless they have no others. Scores have four decimals, ties are sorted by position.
 
     Args:
         passages: indexed in memory, about 15,000 a second; for many, see `index_folder.open_index`.
@@ -160,13 +160,11 @@ class LexicalRetriever:
         return self
 
     def _use(self, index: tantivy.Index, passages: Sequence[Passage], threads: int | None) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1 or None, got {threads}")
         self.passages = passages
         self._schema = index.schema
         self._searcher = index.searcher()
         self._all_words, self._telling_words = _analyzer(stop_words=True), _analyzer(stop_words=False)
-        self._threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        self._threads = len(os.sched_getaffinity(0)) if threads is None else whole("threads", threads, 1)
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:

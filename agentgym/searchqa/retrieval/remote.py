@@ -3,8 +3,8 @@
 * `searchr1` (Search-R1): `{"queries": [...], "topk": 3, "return_scores": true}`, a batch per request;
 * `verl_agent` (verl-agent, RewardFlow): `{"query": "...", "topk": 3, "return_scores": true}`, one query per request.
 
-The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query; without
-scores, a list of documents.
+The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query, or
+documents alone without scores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.checks import check_name
+from agentgym.checks import check_name, whole
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
 from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure, check_search
@@ -83,8 +83,7 @@ def _write_hit(hit: Hit, scores: bool) -> dict[str, Any]:
 def read_answer(content: Any, queries: int, k: int) -> list[Found]:
     """Return at most `k` hits per query, or a failure for a query with a damaged hit.
 
-    Web search servers leave out the score (0.0 here) and the id (a digest of the contents). Raises a DataError unless
-    it is an answer to that many queries.
+    Without scores they are 0.0, without ids digests of the contents. DataError for another number of queries or form.
     """
     result = content.get("result") if isinstance(content, dict) else None
     if not isinstance(result, list) or not all(isinstance(hits, list) for hits in result):
@@ -149,13 +148,8 @@ class HttpRetriever:
         threads: int = 8,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        if timeout <= 0 or retries < 0 or backoff < 0 or batch < 1 or threads < 1:
-            raise ValueError(
-                f"expected timeout > 0, retries >= 0, backoff >= 0, batch >= 1 and threads >= 1, "
-                f"got {timeout}, {retries}, {backoff}, {batch} and {threads}"
-            )
         self.wire = check_name(wire, FORMATS, "wire format")
-        self._batch = batch if wire == "searchr1" else 1
+        self._batch = whole("batch", batch, 1) if wire == "searchr1" else 1
         self._client = HttpClient(
             url, path="/retrieve", headers=headers, timeout=timeout, retries=retries, backoff=backoff,
             concurrency=threads, most_bytes=_MOST_BYTES,

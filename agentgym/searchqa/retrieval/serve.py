@@ -40,9 +40,8 @@ _GRACE, _END = 1.0, 1.5
 class RetrievalServer(ThreadingHTTPServer):
     """Serves one retriever; `serve_forever()` blocks, `shutdown()` from another thread ends it.
 
-    `default_k` hits are returned if a request names no number; `patience` is the longest idle time of a connection,
-    `seconds` the time from a request's first byte to the end of its search, and again for sending. `names` are those of
-    `OwnHosts`.
+    A request that names no number gets `default_k` hits. `patience` is the longest idle time of a connection, `seconds`
+    that from a request's first byte to the end of its search, and again for sending; `names`: see `OwnHosts`.
     """
 
     daemon_threads = True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from agentgym.checks import real, suggest, whole
+from agentgym.checks import Range, check_value, real, whole
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.outside.text import clean, one_line
 from agentgym.searchqa.protocol import TEXTS
@@ -15,9 +15,6 @@ from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFa
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import Questions
 from agentgym.tasks import Draws
-
-#: Simulators by name.
-SIMULATORS = ("rule",)
 
 
 class SimulatedSearch(NamedTuple):
@@ -66,8 +63,7 @@ class NoiseCurriculum:
 
         p(i) = start + (base^(i / m) - 1) / (base - 1) * (end - start)
 
-    after i of m iterations, linear for `base=1`. A call returns reset options of `SearchQAEnv`. Defaults are those of
-    the published commands (start, end) and code (base).
+    after i of m iterations, linear for `base=1`. A call returns reset options of `SearchQAEnv`. Defaults are published.
     """
 
     start: float = 0.25
@@ -77,8 +73,7 @@ class NoiseCurriculum:
     def __post_init__(self) -> None:
         for name in ("start", "end"):
             real(name, getattr(self, name), 0.0, 1.0, expected="a probability from 0 to 1")
-        if real("base", self.base, 0.0, expected="a number above 0") == 0.0:
-            raise ValueError(f"base must be a number above 0, got {self.base!r}")
+        check_value("base", self.base, float, Range(above=0))
 
     def __call__(self, iteration: int, iterations: int) -> dict[str, float]:
         """Return the reset options of an iteration from 0; after the last those of the end."""
@@ -118,10 +113,8 @@ def check_noise(noise: object, simulator: Simulator | None) -> float | None:
 class RuleSimulator:
     """Answers with passages of the corpus by a rule; `retriever` looks up their texts.
 
-    * Useful: supporting passages with a title word in the query, larger shares of the title first. A query without
-      title words gets noisy ones.
-    * Noisy: passages that support only other questions of the same source, kind and split, drawn with the search's
-      `draw`.
+    * Useful: supporting passages by the share of their title's words in the query; noisy ones if it has none.
+    * Noisy: passages that support only other questions of the same source, kind and split, drawn with `draw`.
     """
 
     def __init__(self, questions: Questions, retriever: Retriever) -> None:
@@ -187,17 +180,14 @@ def _alike(question: Question) -> tuple[str, ...]:
 
 
 def find_simulator(simulator: str | Simulator | None, questions: Questions, retriever: Retriever) -> Simulator | None:
-    """Return a simulator by object or name; None for none."""
+    """Return a simulator: an object, or that of the name "rule"; None for none."""
     if simulator == "rule":
         return RuleSimulator(questions, retriever)
     if isinstance(simulator, RuleSimulator):
         simulator.check_questions(questions)
     if simulator is None or (not isinstance(simulator, str) and isinstance(simulator, Simulator)):
         return simulator
-    known = suggest(simulator, SIMULATORS) if isinstance(simulator, str) else f"known: {', '.join(SIMULATORS)}"
-    raise ValueError(
-        f"simulator must be a name or an object with simulate(searches, k), got {simulator!r:.100}; {known}"
-    )
+    raise ValueError(f"simulator must be 'rule' or an object with simulate(searches, k), got {simulator!r:.100}")
 
 
 _DOCUMENT = re.compile(r"^[ \t]*Doc[ \t]*(\d{1,3})[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
@@ -215,8 +205,7 @@ class Writer(Protocol):
 class ModelSimulator:
     """Asks a model for the documents of all searches of a step at once; seeds follow from the searches' draws.
 
-    An unanswered request, or an answer without a document, is a failed search. A document's title is the quoted query,
-    its id a digest of both.
+    A search without an answer or a document fails. A document's title is the quoted query, its id a digest of both.
 
     Args:
         writer: the model; ZeroSearch uses temperature 0.8 and at most 600 tokens, as `at` does.

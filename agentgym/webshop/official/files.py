@@ -18,8 +18,7 @@ from agentgym.webshop.goals import Goal, HumanRequest
 from agentgym.webshop.official.json_stream import entries
 
 #: Maximum characters of a text (a title, a request), of an option's name or value, and of a page; maximum numbers of
-#: texts on a page, option groups, and combinations of options (goals) of a product. They keep every page inside the
-#: observation space.
+#: texts on a page, option groups, and combinations of options (goals) of a product. Every page fits into the space.
 LONGEST_TEXT, LONGEST_VALUE, LONGEST_PAGE = 20_000, 2_000, 300_000
 MOST_PIECES, MOST_GROUPS, MOST_CHOICES = 5_000, 50, 1_000_000
 #: Maximum numbers of attributes of a product, and of wishes of one kind: a purchase compares all pairs.
@@ -245,22 +244,16 @@ def read_record(path: str | os.PathLike[str]) -> Record:
 
 
 def _goal(path: Path, number: int, data: Any) -> Goal:
-    def get(name: str, kind: type | tuple[type, ...]) -> Any:
-        value = data.get(name) if isinstance(data, dict) else None
-        if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
-            raise DataError(f"{path}: goal {number}: field {name!r} has a wrong type or value, got {value!r:.200}")
-        return value
-
-    def texts_fit(value: Any) -> bool:
-        if isinstance(value, (list, dict)):
-            texts = value if isinstance(value, list) else [*value, *value.values()]
-            return len(value) <= MOST_WISHES and all(
-                isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts
-            )
-        return not isinstance(value, str) or len(value) <= LONGEST_TEXT
-
-    options = get("goal_options", (dict, list))
+    fields = _Fields(path, f"goal {number}", data)
+    options, limit = fields.record.get("goal_options"), fields.record.get("price_upper")
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise fields.fail("price_upper", "a number")
     texts = ("asin", "name", "category", "query", "product_category", "instruction_text")
-    wishes = tuple(options.items()) if isinstance(options, dict) else tuple(options)
-    values: list[Any] = [get(name, str) for name in texts]
-    return Goal(*values, *[tuple(get("attributes", list)), wishes, float(get("price_upper", (int, float)))])
+    values: list[Any] = [*map(fields.text, texts), fields.texts("attributes")]
+    if isinstance(options, dict):
+        fields.record = {**fields.record, "goal_options": [*options, *options.values()]}
+        fields.texts("goal_options", count=2 * MOST_WISHES)
+        values += [tuple(options.items()), float(limit)]
+    else:
+        values += [fields.texts("goal_options"), float(limit)]
+    return Goal(*values)

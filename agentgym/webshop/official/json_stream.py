@@ -1,7 +1,6 @@
 """A large JSON file, entry by entry of its outermost list or object.
 
-ijson 3.6 has the same speed, but its memory is quadratic in the nesting (a file of 400 kB kills the process), and it
-corrupts or rejects half surrogate pairs.
+ijson 3.6 is as fast, but a deeply nested file of 400 kB kills its process, and it corrupts half surrogate pairs.
 """
 
 import json

@@ -18,8 +18,7 @@ from agentgym.outside.text import tables_beside
 
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255
-#: A text is searched in windows, for linear time; a token starts at least this far from the end of its window, unless
-#: the text ends there.
+#: A text is searched in windows, for linear time; inside a text, tokens start so far from the end of their window.
 _WINDOW, _MARGIN = 4096, 1024
 
 LETTER, HEBREW, DIGIT, KATAKANA, HAN, HIRAGANA, ASIAN, ASIAN_MARK = "A", "H", "0", "K", "J", "I", "S", "y"
@@ -149,13 +148,9 @@ def terms(text: str) -> list[str]:
     return found
 
 
-_SECOND, _THIRD, _FOURTH = _TABLES["second"], _TABLES["third"], tuple(_TABLES["fourth"].split())
-
-
 #: Longer suffixes first: only the longest that a word ends in counts.
-_SECOND_ORDER, _THIRD_ORDER, _FOURTH_ORDER = (
-    tuple(sorted(suffixes, key=len, reverse=True)) for suffixes in (_SECOND, _THIRD, _FOURTH)
-)
+_SECOND, _THIRD = (sorted(_TABLES[name].items(), key=lambda pair: -len(pair[0])) for name in ("second", "third"))
+_FOURTH = sorted(_TABLES["fourth"].split(), key=len, reverse=True)
 
 
 def _shape(word: str) -> str:
@@ -174,11 +169,11 @@ def _ends_short(word: str) -> bool:
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
-def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
-    for suffix in order:
+def _replace(word: str, suffixes: list[tuple[str, str]]) -> str:
+    for suffix, new in suffixes:
         if word.endswith(suffix):
             before = word[: -len(suffix)]
-            return before + new[suffix] if _measure(before) > 0 else word
+            return before + new if _measure(before) > 0 else word
     return word
 
 
@@ -207,7 +202,7 @@ def _inflection(word: str) -> str:
 
 
 def _ending(word: str) -> str:
-    for suffix in _FOURTH_ORDER:
+    for suffix in _FOURTH:
         if word.endswith(suffix):
             before = word[: -len(suffix)]
             if _measure(before) > 1 and (suffix != "ion" or before[-1:] in ("s", "t")):
@@ -226,4 +221,4 @@ def stem(word: str) -> str:
     """Return the Porter stem of a lower-case word."""
     if len(word) <= 2:
         return word
-    return _ending(_replace(_replace(_inflection(word), _SECOND_ORDER, _SECOND), _THIRD_ORDER, _THIRD))
+    return _ending(_replace(_replace(_inflection(word), _SECOND), _THIRD))

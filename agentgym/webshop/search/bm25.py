@@ -8,7 +8,7 @@ code stores it. Equal scores are ordered by identifier. `bm25_build` makes the i
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -107,16 +107,12 @@ def write(index: Index, folder: Path) -> None:
 
 
 class _Part(NamedTuple):
-    """A term of a query: its rows, its weight, and the largest divisor among its rows."""
+    """A term of a query: its rows of an `Index`, its weight, and the maximum gain of a product by it."""
 
-    rows: int
-    start: int
+    documents: NDArray[np.int32]
+    divisors: NDArray[np.float32]
     weight: np.float32
-    largest: np.float32
-
-    def most(self) -> float:
-        """Return the maximum gain of a product by the term."""
-        return float(self.weight - self.weight / self.largest)
+    most: float
 
 
 class Bm25:
@@ -170,7 +166,7 @@ class Bm25:
             rows, counts = self._all([words], k)
             best, bits = rows[0, : counts[0]], _TIE_BITS
         else:
-            candidates, sums = self._pruned(self._parts(Counter(words)), k)
+            candidates, sums = self._pruned(self._parts(words), k)
             keys, bits = self._keys(candidates, sums, 32), 32
             if len(keys) > _SORTED:
                 keys = np.partition(keys, len(keys) - k)[len(keys) - k :] if len(keys) > k else keys
@@ -194,14 +190,14 @@ class Bm25:
     def _numbers(self, chunk: str) -> tuple[int, ...]:
         return tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
 
-    def _parts(self, wanted: Mapping[int, int]) -> list[_Part]:
-        return sorted([
-            _Part(
-                int(self._rows[number]), int(self._starts[number]), np.float32(count) * self._weights[number],
-                self._largest[number],
-            )
-            for number, count in wanted.items()
-        ])  # fmt: skip
+    def _parts(self, words: tuple[int, ...]) -> list[_Part]:
+        parts = []
+        for number, count in Counter(words).items():
+            rows = slice(self._starts[number], self._starts[number + 1])
+            weight = np.float32(count) * self._weights[number]
+            most = float(weight - weight / self._largest[number])
+            parts.append(_Part(self._documents[rows], self._divisors[rows], weight, most))
+        return parts
 
     def _all(self, queries: Sequence[tuple[int, ...]], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Score, for each of a few queries, every product that has any of its terms.
@@ -251,32 +247,28 @@ class Bm25:
         Rarest terms come first. When the maximum gain of the other terms is below the k-th best sum, no further product
         can enter, and the other terms are looked up for the candidates only.
         """
-        rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
+        rest = [*np.cumsum([part.most for part in reversed(parts)])[::-1].tolist(), 0.0]
         sums, enough, done = np.zeros(len(self)), 0.0, 0
         while done < len(parts) and rest[done] >= enough:
             part = parts[done]
-            documents = self._products(part)
-            sums[documents] += part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
-            enough = max(enough, _kth(sums[documents], k))
+            sums[part.documents] += part.weight - part.weight / part.divisors
+            enough = max(enough, _kth(sums[part.documents], k))
             done += 1
         candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny)).astype(np.int32)
         scores = sums[candidates]
         for i in range(done, len(parts)):
-            scores += self._looked_up(candidates, parts[i])
+            scores += _looked_up(candidates, parts[i])
             enough = max(enough, _kth(scores, k))
             stay = scores + rest[i + 1] >= enough
             candidates, scores = candidates[stay], scores[stay]
         return candidates.astype(np.int64), scores
 
-    def _looked_up(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float32]:
-        """Return the gains of products by a term, 0 without it; `documents` ascending."""
-        rows = self._products(part)
-        found = np.minimum(np.searchsorted(rows, documents), part.rows - 1)
-        gains = part.weight - part.weight / self._divisors[part.start + found]
-        return np.where(rows[found] == documents, gains, np.float32(0))
 
-    def _products(self, part: _Part) -> NDArray[np.int32]:
-        return self._documents[part.start : part.start + part.rows]
+def _looked_up(documents: NDArray[np.int32], part: _Part) -> NDArray[np.float32]:
+    """Return the gains of products by a term, 0 without it; `documents` ascending."""
+    found = np.minimum(np.searchsorted(part.documents, documents), len(part.documents) - 1)
+    gains = part.weight - part.weight / part.divisors[found]
+    return np.where(part.documents[found] == documents, gains, np.float32(0))
 
 
 def _best(keys: NDArray[np.int64], lengths: NDArray[np.int64], k: int) -> NDArray[np.int64]:

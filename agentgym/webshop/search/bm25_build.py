@@ -21,6 +21,8 @@ from agentgym.webshop.search.bm25 import CHUNK, K1, MEMORY, B, Index, load, writ
 
 #: Number of terms in a block, and of rows merged at a time.
 BLOCK = 1 << 22
+#: The columns of an index with one entry per row, and their types.
+_KINDS = {"documents": "<i4", "divisors": "<f4"}
 #: Terms of a run, ascending; first row of each (and the end); products and counts of the rows.
 _Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
@@ -122,16 +124,10 @@ def _run(found: array[int], lengths: array[int], first: int) -> _Run:
 def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
     if path is None:
         return lambda: run
-    names = [f"{path}-{i}.npy" for i in range(4)]
-    columns: tuple[NDArray[Any], ...] = run
-    for name, values in zip(names, columns, strict=True):
-        np.save(name, values)
-
-    def mapped() -> _Run:
-        arrays: Any = tuple([np.load(name, mmap_mode="r") for name in names])
-        return arrays  # type: ignore[no-any-return]
-
-    return mapped
+    names = [f"{path}-{i}.npy" for i in range(len(run))]
+    for name, values in zip(names, run, strict=True):
+        np.save(name, np.asarray(values))
+    return lambda: tuple([np.load(name, mmap_mode="r") for name in names])
 
 
 def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
@@ -170,17 +166,19 @@ def _coded(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class _Rows:
+    """The rows of an index, term by term: in memory, or in the files of a folder."""
+
     def __init__(self, folder: Path | None, total: int) -> None:
-        self._kept: dict[str, list[NDArray[Any]]] = {"documents": [], "divisors": []}
         self._folder = folder
+        self._kept: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, kind)] for name, kind in _KINDS.items()}
         if folder is not None:
-            for name, kind in (("documents", "<i4"), ("divisors", "<f4")):
+            for name, kind in _KINDS.items():
                 with (folder / f"{name}.npy").open("wb") as file:
                     header = {"descr": kind, "fortran_order": False, "shape": (total,)}
                     np.lib.format.write_array_header_1_0(file, header)
 
-    def add(self, documents: NDArray[np.int32], divisors: NDArray[np.float32]) -> None:
-        for name, values in (("documents", documents), ("divisors", divisors)):
+    def add(self, *columns: NDArray[Any]) -> None:
+        for name, values in zip(_KINDS, columns, strict=True):
             if self._folder is None:
                 self._kept[name].append(values)
             else:
@@ -188,9 +186,8 @@ class _Rows:
                     values.tofile(file)
 
     def finish(self) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        if self._folder is not None:
-            documents, divisors = (np.load(self._folder / f"{name}.npy", mmap_mode="r") for name in self._kept)
-            return documents, divisors
-        empty = np.empty(0, np.int32), np.empty(0, np.float32)
-        documents = np.concatenate([empty[0], *self._kept["documents"]])
-        return documents, np.concatenate([empty[1], *self._kept["divisors"]])
+        documents, divisors = (
+            np.concatenate(kept) if self._folder is None else np.load(self._folder / f"{name}.npy", mmap_mode="r")
+            for name, kept in self._kept.items()
+        )
+        return documents, divisors

@@ -56,12 +56,6 @@ class Recent:
                 self._keep(self._kept, query, (query, k), found)
         return [found for query in queries if (found := kept[query]) is not None]
 
-    def words(self, query: str) -> Hashable:
-        return self.search.words(query)
-
-    def answers(self, words: Sequence[Any], k: int) -> list[tuple[int, ...]]:
-        return self.search.answers(words, k)
-
     def clear(self) -> None:
         self._kept.clear()
         self._by_words.clear()

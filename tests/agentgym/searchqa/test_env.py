@@ -7,7 +7,7 @@ import pytest
 
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.keys import documents_key, text_key
+from agentgym.searchqa.keys import documents_key
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import FAILED, INVALID
 from agentgym.searchqa.question import Question
@@ -15,8 +15,9 @@ from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Gives, Titles
 from tests.cases import cases
-from tests.playing import DISABLED
+from tests.playing import DISABLED, begun
 from tests.refusals import refuses
+from wrappers.canonical import observation_key
 
 
 def env_of(**kwargs):
@@ -244,8 +245,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     ids=repr,
 )  # fmt: skip
 def test_what_holds_no_hits_is_a_failed_search_and_spares_the_others(odd):
-    envs = SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Gives([odd, (Hit(ADA, 1.0),)]))
-    envs.reset(seed=0)
+    envs = begun(SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Gives([odd, (Hit(ADA, 1.0),)])), seed=0)
     *_, infos = envs.step(["<search>odd</search>", "<search>fine</search>"])
     assert (infos["search_failed"].tolist(), infos["retrieved_ids"][1]) == ([True, False], ("ada",))
 
@@ -276,7 +276,7 @@ FIRST, NEXT = "<search>ada</search>", "<search>ulm</search>"
 
 
 def test_keys_of_documents_and_of_texts_and_of_ends() -> None:
-    for key in (text_key, documents_key):
+    for key in (observation_key, documents_key):
         endings = (["<answer>Kingdom of Zell</answer>"], ["<answer>Oslo</answer>"], ["?"] * 4)
         played = [keys(key, FIRST, *ending) for ending in endings]
         ends = {each[-1] for each in played}
@@ -286,7 +286,7 @@ def test_keys_of_documents_and_of_texts_and_of_ends() -> None:
     assert one[0] == other[0]
     assert one[2] == one[3] == other[2] == "country | ['ada', 'ulm']"
     assert one[1] != other[1]
-    one, other = keys(text_key, FIRST, NEXT), keys(text_key, NEXT, FIRST)
+    one, other = keys(observation_key, FIRST, NEXT), keys(observation_key, NEXT, FIRST)
     assert (one[1], one[2]) == (other[2], other[1])
 
 
@@ -326,9 +326,8 @@ def test_comparisons_go_by_the_years_and_names_are_found() -> None:
         'Doc 2(Title: "Iva Moll") Born in Ulm in 1843, Iva Moll was a poet.'
     )
     assert reader.act(f"<information>{passages}</information>", ()) == "<answer>Iva Moll</answer>"
-    assert names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?") == [
-        "The Iron Gate", "Port Ulm", "Kingdom of Zell",
-    ]  # fmt: skip
+    found = names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?")
+    assert found == ["The Iron Gate", "Port Ulm", "Kingdom of Zell"]
     assert names_in("who wrote it in 1911?") == []
 
 

@@ -18,7 +18,6 @@ from agentgym.searchqa.scoring import (
     StepReward,
     countable,
     exact_match,
-    extract_answer,
     f1,
     is_well_formed,
     key_match,
@@ -238,19 +237,6 @@ def test_f1_equals_a_naive_one_and_is_symmetric(one, other):
     assert f1(one, [other]) == pytest.approx(naive_f1(one, other))
     assert f1(one, [other]) == pytest.approx(f1(other, [one]))
     assert not exact_match(one, [other]) or (f1(one, [other]) == 1.0 and sub_match(one, [other]))
-
-
-@cases(
-    "text, at_least, expected",
-    ("<answer>x</answer>", 1, "x"),
-    ("<answer>x</answer>", 2, None),
-    ("e.g. <answer> Beijing </answer> ... <answer> \n Oslo </answer>", 2, "Oslo"),
-    ("<answer>x", 1, None),
-    ("<answer></answer>", 1, ""),
-    ("<Answer>x</Answer>", 1, None),
-)
-def test_extracting_the_answer(text, at_least, expected):
-    assert extract_answer(text, at_least=at_least) == expected
 
 
 T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</information>", "<answer>x</answer>"  # noqa: E741

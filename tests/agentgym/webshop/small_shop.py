@@ -11,7 +11,7 @@ from agentgym.webshop.pages import Pages
 from agentgym.webshop.reward import Grader, make_tagger
 from agentgym.webshop.search import bm25_build
 from agentgym.webshop.search.bm25 import Bm25
-from agentgym.webshop.search.search import documents
+from agentgym.webshop.search.search import Recent, documents
 from agentgym.webshop.session import Session, Shop
 from agentgym.webshop.tasks import Tasks
 
@@ -30,7 +30,7 @@ def product(asin: str, title: str, options: Options = (), **fields: object) -> P
 def shop_of(*products: Product) -> Shop:
     catalogue = MemoryCatalogue(products)
     prices = np.array([each.prices[0] if each.prices else 100.0 for each in products])
-    search = Bm25(bm25_build.build(documents(catalogue)))
+    search = Recent(Bm25(bm25_build.build(documents(catalogue))))
     return Shop(catalogue, search, Grader(catalogue, prices, make_tagger("words")), Pages(catalogue))
 
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.core import Info
-from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
+from agentgym.webshop.env import NO_PARTS, WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.pages import INDEX, page_text, text, text_rich
 from agentgym.webshop.session import Session
@@ -246,20 +245,6 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     assert printed(code).strip() == observation
 
 
-def test_a_subclass_describes_its_own_way() -> None:
-    class Counting(WebShopEnv):
-        def describe(self, valid: bool) -> Info:
-            return {**super().describe(valid), "length": len(self.observe())}
-
-    class CountingVector(WebShopVectorEnv):
-        env_class = Counting
-
-    envs = CountingVector(2, num_products=40)
-    envs.reset(seed=0)
-    observations, *_, infos = envs.step(["search[shoes]", "nothing"])
-    assert infos["length"].tolist() == [len(text) for text in observations]
-
-
 Episode = dict[str, Any]
 
 
@@ -283,9 +268,8 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
         for row in episode["steps"]:
             valid = row["action"] is not None and session.play(row["action"])
             if "error" in row:  # the original stops here
-                assert (valid, session.page.kind, list(session.page.clickables)) == (
-                    True, "results", ["back to search", "next >"],
-                )  # fmt: skip
+                assert (valid, session.page.kind) == (True, "results")
+                assert list(session.page.clickables) == ["back to search", "next >"]
                 seen["error"] += 1
                 continue
             shown = session.page.nodes(session.request)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +285,7 @@ def test_an_asin_stands_once(tmp_path: Path) -> None:
     ([], "expected an object with 'prices'"),
     *(({"prices": {"B0": 1, "B1": price}}, "the price of 'B1'") for price in (None, "1", True, [1.0])),
     ({"prices": {}, "goals": 3}, "'goals' must be a list"),
-    ({"prices": {}, "goals": [GOAL, "x"]}, "goal 1: field 'goal_options'"),
+    ({"prices": {}, "goals": [GOAL, "x"]}, "goal 1: expected an object with fields, got 'x'"),
     *(
         ({"prices": {}, "goals": [GOAL, GOAL | {field: value}]}, f"goal 1: field '{field}'")
         for field, value in (
@@ -313,9 +314,7 @@ def flip(path: Path, at: float) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "first byte": lambda path: flip(path, 0),
-    "middle": lambda path: flip(path, 0.5),
-    "last byte": lambda path: flip(path, 1),
+    **{name: partial(flip, at=at) for name, at in (("first byte", 0), ("middle", 0.5), ("last byte", 1))},
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
     "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
     "gone": Path.unlink,

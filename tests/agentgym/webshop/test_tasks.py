@@ -122,9 +122,8 @@ def test_the_original_s_ranges_and_how_many_goals_a_shop_may_have(monkeypatch: p
         with contextlib.nullcontext() if most == 24 else pytest.raises(ValueError, match="more than 23 combinations"):
             assert len(SyntheticGoals(products, np.array([1.0, 1.0]), random.Random(0))) == 24
     found = split_goals(np.zeros(6910, np.int32), "goal")
-    assert [(each[0], each[-1]) for each in (found["test"], found["validation"], found["train"])] == [
-        (0, 499), (500, 1499), (1500, 6909),
-    ]  # fmt: skip
+    ends = [(found[split][0], found[split][-1]) for split in ("test", "validation", "train")]
+    assert ends == [(0, 499), (500, 1499), (1500, 6909)]
 
 
 @pytest.mark.parametrize("by", ["goal", "product"])

@@ -292,9 +292,8 @@ def test_trees_sums_and_marks_by_hand() -> None:
     assert forest.leaves.tolist() == [4, 2, 1, 1, 2, 1, 1, 1, 1]
     # Ways begin at the roots' first rows, and behind every fork on both sides.
     assert forest.begins.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
-    assert forest.below(np.array([1.0, 10, 100, 1000, 10000])).tolist() == [
-        1111, 101, 1, 1, 1010, 10, 100, 1000, 10000,
-    ]  # fmt: skip
+    below = forest.below(np.array([1.0, 10, 100, 1000, 10000]))
+    assert below.tolist() == [1111, 101, 1, 1, 1010, 10, 100, 1000, 10000]
     values = np.arange(9.0)
     np.testing.assert_array_equal(
         spread(TABLE, values, np.array([5, 1, 3])), [np.nan, 1, 1, 3, np.nan, 5, np.nan, np.nan, np.nan]

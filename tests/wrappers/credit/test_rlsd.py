@@ -116,4 +116,4 @@ def test_names_reach_the_scorer() -> None:
     assert recipe(loss.name).training == loss.training
     assert RECIPES["rlsd"].at(7).options["update"] == 7
     assert "update" not in RECIPES["grpo"].at(7).options
-    refuses(ValueError, "context must be", recipe, "rlsd:context=expret")
+    refuses(ValueError, "context 'expret'; known: 'expert'", recipe, "rlsd:context=expret")

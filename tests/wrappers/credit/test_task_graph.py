@@ -13,22 +13,17 @@ from hypothesis import strategies as st
 from tests.playing import filled
 from tests.processes import printed
 from tests.refusals import refuses
+from tests.wrappers.credit.naive import distances
 from wrappers.credit import TaskGraphs
 
 Steps = list[tuple[Hashable, Hashable, bool]]
 
 
 def naive(steps: Steps) -> dict[Hashable, float]:
-    """Level by level from the successes, over all steps seen so far."""
-    states = [state for step in steps for state in step[:2]]
-    level = {end for _, end, success in steps if success}
-    distance: dict[Hashable, float] = dict.fromkeys(states, math.inf)
-    hops = 0
-    while level:
-        distance.update(dict.fromkeys(level, float(hops)))
-        level = {start for start, end, _ in steps if end in level and distance[start] == math.inf}
-        hops += 1
-    return distance
+    """The distances over all steps seen so far, by a queue."""
+    goals = dict.fromkeys(end for _, end, success in steps if success)
+    found = distances({step[:2] for step in steps}, goals)
+    return {state: float(found.get(state, math.inf)) for step in steps for state in step[:2]}
 
 
 STEP = st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([False] * 9 + [True]))
@@ -72,9 +67,7 @@ def test_tasks_do_not_mix_and_the_oldest_is_forgotten() -> None:
     graphs = TaskGraphs()
     graphs.add("one", "a", "b", True)
     graphs.add("two", "a", "b")
-    assert (graphs.distance("one", "a"), graphs.distance("two", "a"), graphs.distance("three", "a")) == (
-        1, math.inf, math.inf,
-    )  # fmt: skip
+    assert [graphs.distance(task, "a") for task in ("one", "two", "three")] == [1, math.inf, math.inf]
     assert graphs.distances("three") == {}
     assert ("one" in graphs, "three" in graphs) == (True, False)
     graphs = TaskGraphs(max_tasks=2)

@@ -76,11 +76,9 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
 
     @property
     def state(self) -> EpisodeState:
-        """Return the episode's state for a trainer."""
         return self._state
 
     def close(self) -> None:
-        """Close the environment."""
         self._closed = True
         self._env.close()
 
@@ -89,7 +87,6 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
             raise RuntimeError("this session was idle for too long and is closed: connect again")
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Return name, rules and version."""
         rules = getattr(self._inner, "instructions", "")
         return EnvironmentMetadata(
             name=self._env.spec.id if self._env.spec else "", description=rules, version=agentgym.__version__
@@ -100,7 +97,6 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         return list(self._inner.tasks.splits)
 
     def num_tasks(self, split: str) -> int:
-        """Return the number of tasks of a split."""
         return int(self._inner.num_tasks(split))
 
     def _show(self, observation: str, info: dict[str, Any], **outcome: Any) -> TextObservation:

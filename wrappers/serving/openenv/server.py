@@ -35,8 +35,7 @@ def application(
         replies: actions are whole replies, parsed by `wrappers.reply`.
         sessions: most sessions at a time; a further one is refused.
         idle: seconds (above 0) without a message after which a session is closed.
-        hosts: further host names of this machine, whose pages may send requests; "*" for all. See
-            `agentgym.outside.http.OwnHosts`.
+        hosts: further names of this machine, whose pages may ask; "*": all. See `agentgym.outside.http.OwnHosts`.
         **options: arguments of the environment.
 
     Raises:

@@ -242,10 +242,10 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
     "arguments, words",
     ({"model": ""}, "name of a model"),
     ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
-    ({"timeout": 0}, "timeout > 0"),
-    ({"retries": -1}, "retries >= 0"),
-    ({"concurrency": 0}, "concurrency >= 1"),
-    ({"structured": "yes"}, "structured must be one of"),
+    ({"timeout": 0}, "timeout must be above 0, got 0"),
+    ({"retries": -1}, "retries must be an integer of at least 0, got -1"),
+    ({"concurrency": 0}, "concurrency must be an integer of at least 1, got 0"),
+    ({"structured": "yes"}, "unknown structured 'yes'; known: "),
     ({"cache": 5}, "cache must be a folder"),
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:

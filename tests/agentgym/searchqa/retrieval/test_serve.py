@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,12 @@ def lexical() -> LexicalRetriever:
     return LexicalRetriever(PASSAGES)
 
 
+@pytest.fixture(scope="module")
+def server(lexical: LexicalRetriever) -> Iterator[RetrievalServer]:
+    with searching(lexical) as server:
+        yield server
+
+
 def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/retrieve") -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     connection.request("POST", path, body if isinstance(body, bytes) else json.dumps(body))
@@ -53,10 +59,9 @@ def raw_status(server: RetrievalServer, head: str) -> int:
 
 
 @pytest.mark.parametrize("wire", ["searchr1", "verl_agent"])
-def test_our_client_finds_through_our_server_what_the_retriever_finds(lexical: LexicalRetriever, wire: str) -> None:
+def test_our_client_finds_through_our_server_what_the_retriever_finds(lexical, server, wire: str) -> None:
     queries = [*WORDS, "nothing fits", "ka \ud800 lo", "", *(f"{a} {b}" for a in WORDS for b in WORDS)]
-    with searching(lexical) as server:
-        assert HttpRetriever(server.url, wire=wire, timeout=60).search(queries, 5) == lexical.search(queries, 5)
+    assert HttpRetriever(server.url, wire=wire, timeout=60).search(queries, 5) == lexical.search(queries, 5)
 
 
 def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetriever) -> None:
@@ -71,9 +76,8 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
         assert post(server, {"queries": ["ka", "lo"]} | ask) == (200, many)
         assert post(server, {"query": "ka"} | ask) == (200, {"result": [documents("ka", 3)]})
         assert post(server, {"queries": []} | ask) == (200, {"result": []})
-        assert post(server, {"query": "ka", "more": 1, "return_scores": True}, "/") == (
-            200, {"result": [documents("ka", 2)]},
-        )  # fmt: skip
+        asked = {"query": "ka", "more": 1, "return_scores": True}
+        assert post(server, asked, "/") == (200, {"result": [documents("ka", 2)]})
         bare = [hit["document"] for hit in documents("ka", 2)]
         for fields in ({}, {"return_scores": False}, {"topk": None}, {"topk": 0}):
             assert post(server, {"queries": ["ka"]} | fields) == (200, {"result": [bare]})
@@ -92,48 +96,45 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
     ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
 )
 def test_a_bad_request_is_answered_with_what_was_expected(
-    lexical: LexicalRetriever, body: bytes | dict[str, Any], words: str
+    server: RetrievalServer, body: bytes | dict[str, Any], words: str
 ) -> None:
-    with searching(lexical) as server:
-        status, content = post(server, body)
-        assert (status, list(content)) == (400, ["error"])
-        assert words in content["error"]
-        assert post(server, {"query": "ka"})[0] == 200
+    status, content = post(server, body)
+    assert (status, list(content)) == (400, ["error"])
+    assert words in content["error"]
+    assert post(server, {"query": "ka"})[0] == 200
 
 
-def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> None:
-    with searching(lexical) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-        for path, expected in (
-            ("/health", (200, {"status": "ok", "passages": 40})),
-            ("/x", (404, {"error": "POST to /retrieve, or GET /health"})),
-        ):
-            connection.request("GET", path)
-            response = connection.getresponse()
-            assert (response.status, json.loads(response.read())) == expected
-        connection.close()
-        assert post(server, {"query": "ka"}, "/other")[0] == 404
-        for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
-            assert raw_status(server, f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n") == status
-        assert post(server, {"queries": ["ka"] * 1024})[0] == 200
-        status, content = post(server, {"queries": ["ka"] * 1025})
-        assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
-        assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
-        assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
+def test_requests_that_are_no_search_or_too_much(server: RetrievalServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+    for path, expected in (
+        ("/health", (200, {"status": "ok", "passages": 40})),
+        ("/x", (404, {"error": "POST to /retrieve, or GET /health"})),
+    ):
+        connection.request("GET", path)
+        response = connection.getresponse()
+        assert (response.status, json.loads(response.read())) == expected
+    connection.close()
+    assert post(server, {"query": "ka"}, "/other")[0] == 404
+    for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
+        assert raw_status(server, f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n") == status
+    assert post(server, {"queries": ["ka"] * 1024})[0] == 200
+    status, content = post(server, {"queries": ["ka"] * 1025})
+    assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
+    assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
+    assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_connections_are_kept_and_many_are_answered(lexical: LexicalRetriever) -> None:
-    with searching(lexical) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-        for _ in range(3):
-            connection.request("POST", "/retrieve", json.dumps({"query": "ka"}))
-            assert connection.getresponse().read()
-        used = connection.sock
-        connection.request("POST", "/retrieve", json.dumps({"query": "lo"}))
-        connection.getresponse().read()
-        assert connection.sock is used
-        connection.close()
-    with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
+def test_connections_are_kept_and_many_are_answered(server: RetrievalServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+    for _ in range(3):
+        connection.request("POST", "/retrieve", json.dumps({"query": "ka"}))
+        assert connection.getresponse().read()
+    used = connection.sock
+    connection.request("POST", "/retrieve", json.dumps({"query": "lo"}))
+    connection.getresponse().read()
+    assert connection.sock is used
+    connection.close()
+    with ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
     assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
 
@@ -216,9 +217,9 @@ def test_a_request_for_another_host_or_of_its_page_is_refused(
     ("PUT /retrieve", LENGTH, 400),
 )
 def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
-    lexical: LexicalRetriever, request_line: str, head: str, status: int
+    server: RetrievalServer, request_line: str, head: str, status: int
 ) -> None:
-    with searching(lexical) as server, connect(server.server_address[1]) as raw:
+    with connect(server.server_address[1]) as raw:
         another = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         raw.sendall(f"{request_line} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{BODY}{another}".encode())
         answers = b""
