@@ -121,7 +121,6 @@ class CorridorEnv(TextEnv[str]):
         self.slip = real("CorridorEnv: slip", slip, 0.0, 0.999, expected="a probability of at most .999")
         self.tasks = Corridors(self.length, whole("CorridorEnv: num_tasks", num_tasks, 1))
         self.split = check_split(self.tasks, split)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=DIRECTIONS)
         self.instructions = (
             "You walk through a corridor of rooms. In each room a sign shows a word, and each word means one "

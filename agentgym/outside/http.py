@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -116,25 +116,19 @@ class HttpClient:
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         """Send all bodies and put the answers into `found`, also if waiting is interrupted."""
-        self._wait_for(self._all(bodies, found))
-
-    def start(self, body: bytes) -> Future[HttpAnswer | HttpFailure]:
-        """Send a body without waiting; cancelling the future gives the request up."""
-        return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
-
-    def get(self) -> HttpAnswer | HttpFailure:
-        found: dict[str, HttpAnswer | HttpFailure] = {}
-        self._wait_for(self._all({"": None}, found))
-        return found[""]
-
-    @staticmethod
-    def _wait_for(requests: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.run_coroutine_threadsafe(requests, _event_loop())
+        task = asyncio.run_coroutine_threadsafe(self._all(bodies, found), _event_loop())
         try:
             task.result()
         except BaseException:
             task.cancel()
             raise
+
+    def start(self, body: bytes | None) -> Future[HttpAnswer | HttpFailure]:
+        """Send a body (None: a GET) without waiting; cancelling the future gives the request up."""
+        return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
+
+    def get(self) -> HttpAnswer | HttpFailure:
+        return self.start(None).result()
 
     def shown(self, reason: str) -> str:
         """Return the beginning of a reason in one line; credentials are removed before it is cut."""
@@ -160,8 +154,8 @@ class HttpClient:
         """Return the beginning of an answer for a message, in one line without credentials."""
         return self.shown(answer.content[: 4 * self._looked_at].decode(errors="replace"))
 
-    async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
-        async def keep(key: Key, body: bytes | None) -> None:
+    async def _all(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
+        async def keep(key: Key, body: bytes) -> None:
             found[key] = await self._one(body)
 
         async with asyncio.TaskGroup() as group:

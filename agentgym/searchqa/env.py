@@ -137,7 +137,6 @@ class SearchQAEnv(TextEnv[str]):
         self.kinds = self.questions.check("kind", kinds)
         self.tasks: QuestionTasks = self.questions.narrowed(self.sources, self.kinds)
         self.split = self.questions.first_split() if split is None else check_split(self.tasks, split)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("<search>capital</search>", "<answer>yes</answer>"))
         self.instructions = instructions(self.turns, self.top_k, missing=bool(self.questions.missing))
         self.simulator = find_simulator(simulator, self.questions, self.retriever)
@@ -187,10 +186,6 @@ class SearchQAEnv(TextEnv[str]):
 
     def _search_for(self, query: str, turn: int) -> str | SimulatedSearch:
         return query if self._noise is None else simulated_search(query, self.question, self._noise, self._luck, turn)
-
-    def keep_result(self, search: str | SimulatedSearch, found: Found) -> None:
-        """Store the result of the next step's search (called by the vector form)."""
-        self._ready = search, found
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         parsed, self._parsed = self._parsed, None
@@ -346,4 +341,4 @@ class SearchQAVectorEnv(TextVectorEnv):
             first = wanted[0][0]
             found = search_together([search for _, search in wanted], first.retriever, first.simulator, first.top_k)
             for (env, search), hits in zip(wanted, found, strict=True):
-                env.keep_result(search, hits)
+                env._ready = search, hits  # for its next step

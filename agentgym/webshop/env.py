@@ -167,7 +167,6 @@ class WebShopEnv(TextEnv[str]):
             cache_in=cache,
         )
         self.split = check_split(self.tasks, split)
-        self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("search[shoes]", "click[next >]", "click[back to search]"))
         self.instructions = INSTRUCTIONS
 
