@@ -130,10 +130,6 @@ class World:
     def admissible(self) -> tuple[str, ...]:
         return self.report()[0]
 
-    def state_key(self) -> str:
-        """Return the exact state as text, different for different states of a game."""
-        return self.report()[1]
-
     def location(self) -> str:
         return self.game.room.facing[self.loc]
 
@@ -146,7 +142,7 @@ class World:
         return self._condition
 
     def report(self) -> tuple[tuple[str, ...], str, str, str]:
-        """Return (`admissible`, `state_key`, `location`, `inventory`) in one call."""
+        """Return the admissible commands, the exact state as text, location and inventory."""
         possible, changes, carries = self._commands, self._condition, self._carried
         if possible is None:
             possible = self._commands = admissible(self)

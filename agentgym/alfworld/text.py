@@ -99,14 +99,8 @@ def carried(state: World) -> str:
     if state.held < 0:
         return "nothing"
     bit = 1 << state.held
-    text = state.game.objects[state.held]
-    if state.clean & bit:
-        text += " (cleaned)"
-    if state.hot & bit:
-        text += " (heated)"
-    if state.cool & bit:
-        text += " (cooled)"
-    return text
+    marks = (("cleaned", state.clean), ("heated", state.hot), ("cooled", state.cool))
+    return state.game.objects[state.held] + "".join([f" ({mark})" for mark, objects in marks if objects & bit])
 
 
 def condition(state: World) -> str:

@@ -73,13 +73,13 @@ class TwoAgents(ABC):
             warnings.warn(message, UserWarning, stacklevel=4)
         return {name: given[name] for name in self.OPTIONS if name in given}
 
-    def commands(self, actions: Mapping[str, Any]) -> dict[str, str]:
-        """Return the actions by agent; a KeyError or TypeError for what is no agent or no text."""
+    def commands(self, actions: Mapping[str, Any], *asked: str) -> dict[str, str]:
+        """Return the actions by agent; KeyError for another agent, TypeError if one of `asked` (all) gives no text."""
         if not isinstance(actions, Mapping):
             raise TypeError(f"expected a dict of actions by agent, got {type(actions).__name__} ({actions!r:.200})")
         given = {self.named(agent): action for agent, action in actions.items()}
         for agent, action in given.items():
-            if not isinstance(action, str):
+            if not isinstance(action, str) and agent in (asked or self.AGENTS):
                 raise TypeError(f"{agent}: expected a str command, got {type(action).__name__} ({action!r:.200})")
         return given
 

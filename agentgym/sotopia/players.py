@@ -47,13 +47,8 @@ class Temperament(NamedTuple):
 class _Course(NamedTuple):
     """State of a deal for a player.
 
-    Attributes:
-        wishes: the other's proposals.
-        said: own proposals.
-        best: worth of the other's best proposal.
-        gain: improvement of the other's proposals since the first.
-        idle: chances in a row in which the other did not move.
-        spoken: own utterances.
+    `wishes`: the other's proposals; `best`: worth of the best of them; `gain`: their improvement since the first;
+    `idle`: chances in a row in which the other did not move; `said`: own proposals; `spoken`: number of own utterances.
     """
 
     wishes: tuple[Any, ...] = ()
@@ -122,16 +117,10 @@ _Fit = tuple[frozenset[str], tuple[str, ...]]
 
 
 class _Search(NamedTuple):
-    """State of a search for a friend.
+    """State of a search for a friend; `standing` is that of the game.
 
-    Attributes:
-        standing: state of the game.
-        left: names of own friends that may be the one.
-        fits: known descriptions of the other's friends.
-        asked: own unanswered question.
-        last: the other's last utterance.
-        heard: all of the other's utterances.
-        idle: turns of the other in a row without news.
+    `left`: names of own friends that may be the one; `fits`: known descriptions of the other's friends; `asked`: own
+    unanswered question; `last`, `heard`: the other's last utterance, and all; `idle`: its turns in a row without news.
     """
 
     standing: Standing

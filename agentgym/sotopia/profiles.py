@@ -78,14 +78,9 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A scenario with two people.
+    """A scenario with two people, roles 0 and 1; ids are unique among official and generated tasks.
 
-    Attributes:
-        id: unique among official and generated tasks.
-        scenario: the situation; `goals` are those of roles 0 and 1.
-        people: roles 0 and 1.
-        game: computes the goal scores; None if only a judge can.
-        seed: for scripted players.
+    `game` computes the goal scores, None if only a judge can; `seed` is for scripted players.
     """
 
     id: str

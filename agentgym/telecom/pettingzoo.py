@@ -111,7 +111,8 @@ class TelecomParallelEnv(TwoAgents, ParallelEnv[str, str, str]):  # type: ignore
 
     def step(self, actions: Mapping[str, str]) -> Stepped:
         self.need_reset("step")
-        commands, turns = self.commands(actions), self.turns
+        turns = self.turns
+        commands = self.commands(actions, turns.agent_selection)
         if not self.agents:
             return {}, {}, {}, {}, {}
         turns.step(commands.get(turns.agent_selection, ""))

@@ -7,7 +7,7 @@ from agentgym.checks import check_name, check_repairs
 from agentgym.virtualhome.actions import RULES, Unchanged
 from agentgym.virtualhome.commands import TEXTS, Line, LineError, parse_line
 from agentgym.virtualhome.household import Household, OriginalError, Refused
-from agentgym.virtualhome.scene import Scene
+from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scene, members, states_of
 
 DIALECTS: Final = ("v1", "head")
 
@@ -32,6 +32,14 @@ class Result(NamedTuple):
 _DONE: Final = Result(True)
 
 
+class Changes(NamedTuple):
+    """Edges that the last line added and removed, and (id, sorted states) of nodes with changed states."""
+
+    added: list[Edge]
+    removed: list[Edge]
+    states: list[tuple[int, list[str]]]
+
+
 class World(Household):
     """One episode: a state with the actions that change it; `repairs` are names of `REPAIRS`.
 
@@ -42,25 +50,28 @@ class World(Household):
     >>> nodes += [Node(4, "door", ""), Node(5, "hall", "Rooms")]
     >>> edges = [(2, "INSIDE", 1), (3, "INSIDE", 1), (4, "BETWEEN", 1), (4, "BETWEEN", 5)]
     >>> world = World(Scene(nodes, edges))
-    >>> world.step("[WALK] <cup> (3)").ok, [edge for edge in world.edges() if "CLOSE" in edge]
-    (True, [(2, 'CLOSE', 3), (3, 'CLOSE', 2)])
+    >>> world.step("[WALK] <cup> (3)").ok, world.changes().added
+    (True, [(3, 'CLOSE', 2), (2, 'CLOSE', 3)])
     """
 
-    __slots__ = ()
+    __slots__ = ("_last",)
 
     def __init__(self, scene: Scene, dialect: str = "v1", repairs: Collection[str] = ()) -> None:
         super().__init__(scene, check_name(dialect, DIALECTS, "dialect"), check_repairs(repairs, REPAIRS))
+        self._last = 0
 
     def step(self, line: str) -> Result:
         """Execute a script line; an impossible one changes nothing."""
         try:
             said = parse_line(line)
         except LineError as error:
+            self._last = self.mark()
             return Result(False, (), str(error))
         return self.act(said)
 
     def act(self, line: Line) -> Result:
         """Execute a parsed line with the action's number of things."""
+        self._last = self.mark()
         self.messages.clear()
         action, things = line
         if action not in RULES:  # the original reads these, and then does not know them
@@ -78,6 +89,7 @@ class World(Household):
         return self._do(action, nodes, things)
 
     def perform(self, action: str, nodes: Sequence[int]) -> Result:
+        self._last = len(self._log)
         if self.messages:
             self.messages.clear()
         called = self.scene.things
@@ -104,3 +116,17 @@ class World(Household):
             if self.v1 and action in DISCOVERING and things[0] not in self.found:
                 self.note(self.found, things[0], True)
         return Result(True, tuple(self.messages)) if self.messages else _DONE
+
+    def changes(self) -> Changes:
+        """Return what the last line changed."""
+        ids = self.scene.ids
+        changes = Changes([], [], [])
+        for slot, old in self.changes_since(self._last).items():
+            node, cell = divmod(slot, WIDTH)
+            now = self.cells[slot]
+            if cell == STATES and now != old:
+                changes.states.append((ids[node], states_of(now)))
+            elif cell < STATES:
+                for nodes, edges in ((now & ~old, changes.added), (old & ~now, changes.removed)):
+                    edges += ((ids[node], RELATION_NAMES[cell], ids[other]) for other in members(nodes))
+        return changes

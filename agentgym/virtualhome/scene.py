@@ -10,6 +10,7 @@ nodes is an int with bit p for position p. A `Scene` stores one int per *cell*, 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -126,10 +127,8 @@ class Scene:
         remove: Iterable[Edge] = (),
     ) -> Scene:
         """Return this scene with further nodes, new states by id, added and removed edges; the rest is shared."""
-        scene = Scene.__new__(Scene)
+        scene = copy.copy(self)
         scene._base = self
-        for name in ("size", "ids", "names", "shown", "things", "categories", "properties", "character"):
-            setattr(scene, name, getattr(self, name))
         scene.index, scene.classes, scene.having = dict(self.index), dict(self.classes), dict(self.having)
         scene._orders = {}
         scene._fill(list(self.cells), nodes, states or {}, add, remove)

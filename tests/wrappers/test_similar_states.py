@@ -19,15 +19,8 @@ from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers import cosine_clusters, merge_similar_states
-from wrappers.canonical import (
-    CanonicalStates,
-    enriched_key,
-    graphgpo_key,
-    observation_key,
-    relabel_states,
-    rewardflow_key,
-)
+from wrappers import CanonicalStates, cosine_clusters, merge_similar_states
+from wrappers.canonical import enriched_key, graphgpo_key, observation_key, relabel_states, rewardflow_key
 from wrappers.credit.rewardflow import rewardflow_values
 from wrappers.similar_states import SentenceEncoder, cluster_vectors
 

@@ -1,13 +1,12 @@
 """Read a game file of the official data (`game.tw-pddl`): planning problem, grammar (the texts), walkthrough."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from sys import intern
 from typing import Any
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask, numbered
 from agentgym.alfworld.things import FLAGS
 from agentgym.outside.text import DataError, read_json, tables_beside
 
@@ -203,10 +202,5 @@ def _of_each(facts: Facts, name: str) -> dict[str, str]:
 
 
 def _names(ids: Sequence[str]) -> dict[str, str]:
-    bases = {name: name.partition("_bar_")[0] + ("basin" if "basin" in name else "") for name in ids}
-    left = Counter(bases.values())
-    names = {}
-    for name, base in bases.items():
-        names[name] = f"{base} {left[base]}" if "_bar_" in name else f"{name} "
-        left[base] -= 1
-    return names
+    names = numbered([name.partition("_bar_")[0] + ("basin" if "basin" in name else "") for name in ids])
+    return {each: name if "_bar_" in each else f"{each} " for each, name in zip(ids, names, strict=True)}

@@ -14,14 +14,10 @@ BEST = 10
 
 
 class Heard(NamedTuple):
-    """Content of one utterance.
+    """Content of one utterance, which may accept or refuse the other's proposal or ask something.
 
-    Attributes:
-        terms: the proposal, such as a price; None for none or an unclear one.
-        accepts: it accepts the other's proposal.
-        refuses: it refuses it.
-        asks: it asks something.
-        things: mentioned names and properties, in a game where they cost.
+    `terms`: the proposal, such as a price, None for none or an unclear one; `things`: mentioned names and properties,
+    in a game where they cost.
     """
 
     terms: Any = None
@@ -136,10 +132,8 @@ class Side(Reader):
 class DealSide(Side):
     """A side of a game that ends with terms that both accept.
 
-    Attributes:
-        top: worth of the highest opening that is still acceptable.
-        aim: worth from which a player likes terms.
-        novelty: concession that a new proposal of the other counts as.
+    `top`: worth of the highest opening that is still acceptable; `aim`: worth from which a player likes terms;
+    `novelty`: concession that a new proposal of the other counts as.
     """
 
     top: float = float(BEST)

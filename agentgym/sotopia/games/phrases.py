@@ -60,13 +60,8 @@ def may_hold(text: str, hints: Iterable[str]) -> bool:
 class Said(NamedTuple):
     """Content of an utterance common to all games.
 
-    Attributes:
-        open: clauses that refuse nothing.
-        denied: the other clauses.
-        agrees: a clause agrees.
-        yes: a clause agrees, or begins with yes.
-        no: a clause refuses, or begins with no.
-        asks: the utterance ends as a question.
+    `open`: clauses that refuse nothing; `denied`: the others; `agrees`: a clause agrees; `yes`: a clause agrees or
+    begins with yes; `no`: a clause refuses or begins with no; `asks`: the utterance ends as a question.
     """
 
     open: tuple[str, ...]

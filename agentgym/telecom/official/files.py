@@ -23,15 +23,10 @@ TEXTS = {"manual": ("main_policy_solo.md", "tech_support_manual.md"),
 
 @dataclass(frozen=True)
 class OfficialTask:
-    """A published task.
+    """A published task; `id` is such as "[mms_issue]airplane_mode_on|unseat_sim_card[PERSONA:None]".
 
-    Attributes:
-        id: "[mms_issue]airplane_mode_on|unseat_sim_card[PERSONA:None]".
-        ticket: the text that the agent gets.
-        faults: what is brought about at the start.
-        assertions: what must hold at the end.
-        actions: calls that solve it, in order.
-        needs_actions: whether these calls must have been made.
+    `ticket`: the text that the agent gets; `faults`: calls that cause them at the start; `assertions`: what must hold
+    at the end; `actions`: calls that solve it, in order; `needs_actions`: whether these calls must have been made.
     """
 
     id: str

@@ -9,22 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym.searchqa import scoring
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.protocol import INVALID, Command, Format, Turns, escape_tags, parse, searchr1_prompt
 from agentgym.searchqa.retriever import Passage
-from agentgym.searchqa.scoring import (
-    Evidence,
-    FormatReward,
-    StepReward,
-    countable,
-    exact_match,
-    f1,
-    is_well_formed,
-    key_match,
-    matches,
-    normalise,
-    sub_match,
-)
+from agentgym.searchqa.scoring import Evidence, FormatReward, StepReward
 from tests.agentgym.searchqa.support import PASSAGES, QUESTIONS, Titles
 from tests.cases import cases
 from tests.refusals import refuses
@@ -175,7 +164,7 @@ def test_no_passage_can_leave_its_block_or_be_read_as_a_command(title, text, pro
     ("", ""),
 )
 def test_normalisation(text, expected):
-    assert normalise(text) == expected
+    assert scoring.normalise(text) == expected
 
 
 @cases(
@@ -187,7 +176,7 @@ def test_normalisation(text, expected):
     ("The", ["A"], False),
 )
 def test_exact_match(answer, golds, expected):
-    assert exact_match(answer, golds) is expected
+    assert scoring.exact_match(answer, golds) is expected
 
 
 @cases(
@@ -198,7 +187,7 @@ def test_exact_match(answer, golds, expected):
     ("anything", [], False),
 )
 def test_sub_match(answer, golds, expected):
-    assert sub_match(answer, golds) is expected
+    assert scoring.sub_match(answer, golds) is expected
 
 
 @cases(
@@ -210,11 +199,11 @@ def test_sub_match(answer, golds, expected):
     ("x", [], 0.0),
 )
 def test_f1(answer, golds, expected):
-    assert f1(answer, golds) == pytest.approx(expected)
+    assert scoring.f1(answer, golds) == pytest.approx(expected)
 
 
 def naive_f1(answer: str, gold: str) -> float:
-    given, wanted = normalise(answer), normalise(gold)
+    given, wanted = scoring.normalise(answer), scoring.normalise(gold)
     if given != wanted and {given, wanted} & {"yes", "no", "noanswer"}:
         return 0.0
     left, shared = wanted.split(), 0
@@ -234,9 +223,11 @@ WORDS = st.lists(st.sampled_from(["yes", "no", "ada", "the", "red", "dog,", "A"]
 @settings(derandomize=True, max_examples=300)
 @given(WORDS, WORDS)
 def test_f1_equals_a_naive_one_and_is_symmetric(one, other):
-    assert f1(one, [other]) == pytest.approx(naive_f1(one, other))
-    assert f1(one, [other]) == pytest.approx(f1(other, [one]))
-    assert not exact_match(one, [other]) or (f1(one, [other]) == 1.0 and sub_match(one, [other]))
+    assert scoring.f1(one, [other]) == pytest.approx(naive_f1(one, other))
+    assert scoring.f1(one, [other]) == pytest.approx(scoring.f1(other, [one]))
+    assert not scoring.exact_match(one, [other]) or (
+        scoring.f1(one, [other]) == 1.0 and scoring.sub_match(one, [other])
+    )
 
 
 T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</information>", "<answer>x</answer>"  # noqa: E741
@@ -257,7 +248,7 @@ T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</informat
     ("", False),
 )
 def test_well_formed_transcripts(transcript, expected):
-    assert is_well_formed(transcript) is expected
+    assert scoring.is_well_formed(transcript) is expected
 
 
 def test_the_format_reward_is_the_published_one() -> None:
@@ -267,7 +258,7 @@ def test_the_format_reward_is_the_published_one() -> None:
     found = T + "<search>s</search><information>It is B.</information>" + T + A
     assert FormatReward(retrieval=0.1)(found, "x", ["b"]) == pytest.approx(0.3)
     assert FormatReward(retrieval=0.1)(found, "x", ["c"]) == pytest.approx(0.2)
-    assert countable(["A", "the", "-", "a b"]) == ("a b",)
+    assert scoring.countable(["A", "the", "-", "a b"]) == ("a b",)
     refuses(ValueError, "key must be a finite number, got nan", StepReward, key=math.nan)
 
 
@@ -282,11 +273,11 @@ SECOND = 1 / (FOUND * math.sqrt(1 + 2 * ONCE**2))
 
 def test_matches_gain_and_the_end_by_hand() -> None:
     assert (round(FIRST, 4), round(SECOND, 4)) == (0.6936, 0.2364)
-    assert matches(["ada ulm"], SUPPORTS) == pytest.approx([FIRST, SECOND])
+    assert scoring.matches(["ada ulm"], SUPPORTS) == pytest.approx([FIRST, SECOND])
     # The best of several found texts counts, for each support by itself; a letter alone is no word.
-    assert matches(["ada ulm", "Ulm Zell town!"], SUPPORTS) == pytest.approx([FIRST, 1.0])
-    assert matches(["x y z"], SUPPORTS) == matches([], SUPPORTS) == [0.0, 0.0]
-    assert matches(["ada"], []) == []
+    assert scoring.matches(["ada ulm", "Ulm Zell town!"], SUPPORTS) == pytest.approx([FIRST, 1.0])
+    assert scoring.matches(["x y z"], SUPPORTS) == scoring.matches([], SUPPORTS) == [0.0, 0.0]
+    assert scoring.matches(["ada"], []) == []
     reward = StepReward()
     first, evidence = reward.search(Evidence(), "q1", ["ada ulm"], SUPPORTS)
     assert first == pytest.approx((FIRST + SECOND) / 2)  # nothing was known, nothing is repeated
@@ -308,14 +299,19 @@ def test_matches_gain_and_the_end_by_hand() -> None:
     reward, keys = StepReward(), [("Ada Bell",), ("Port Ulm",)]
     asked = Evidence(queries=("Who is Ada Bell", "Port Ulm"))
     # F1 of "who is ada bell" and "ada bell": 2 * 2 / (4 + 2) = 2/3; the second is 1.
-    assert key_match(asked.queries, keys) == pytest.approx((2 / 3 + 1) / 2)
+    assert scoring.key_match(asked.queries, keys) == pytest.approx((2 / 3 + 1) / 2)
     # F1 of the answer "Zell" to "Kingdom of Zell": 2 * 1 / (1 + 3) = 1/2.
     assert reward.end(asked, "Zell", ["Kingdom of Zell"], keys) == pytest.approx(1 / 2 + 0.618 * 5 / 6)
     assert reward.end(asked, None, ["Kingdom of Zell"], keys) == -1.0
-    assert key_match(["nothing shared"], keys) == key_match([], keys) == key_match(["Ada"], []) == 0.0
+    assert (
+        scoring.key_match(["nothing shared"], keys)
+        == scoring.key_match([], keys)
+        == scoring.key_match(["Ada"], [])
+        == 0.0
+    )
     keys = [("Ada Bell",), ("Port Ulm",)]
-    assert key_match(["Ada Bell"], keys) == 0.5
-    assert key_match(["Ada Bell", "about Ada Bell"], keys) == pytest.approx(0.8 / 2)
+    assert scoring.key_match(["Ada Bell"], keys) == 0.5
+    assert scoring.key_match(["Ada Bell", "about Ada Bell"], keys) == pytest.approx(0.8 / 2)
 
 
 def test_matches_are_those_of_scikit_learn():
@@ -324,7 +320,7 @@ def test_matches_are_those_of_scikit_learn():
     for _ in range(20):
         found, *supports = [" ".join(rng.choice(words, 6)) for _ in range(4)]
         vectors = text.TfidfVectorizer().fit_transform([found, *supports]).toarray()
-        assert matches([found], supports) == pytest.approx((vectors[1:] @ vectors[0]).tolist())
+        assert scoring.matches([found], supports) == pytest.approx((vectors[1:] @ vectors[0]).tolist())
 
 
 def test_an_episode_pays_it_step_by_step():
@@ -334,7 +330,7 @@ def test_an_episode_pays_it_step_by_step():
     env.reset(options={"task_id": "country"})
     texts = [passage.text for passage in PASSAGES]
     _, reward, *_, info = env.step("<search>ada</search>")
-    assert reward == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
+    assert reward == pytest.approx(sum(scoring.matches(texts[:1], texts[:2])) / 2)
     assert info["state_key"] != key  # the reward to come is another one
     saved = env.snapshot()
     assert env.step("<search>bell</search>")[1] == pytest.approx(-1.0)

@@ -188,4 +188,6 @@ def test_both_forms_of_pettingzoo_play_what_one_agent_plays() -> None:
     seen, rewards, *_ = both.step({"desk": spoken[0], "customer": write(LEAVE)})
     assert both.turns.agent_selection == "customer"
     assert rewards == {"desk": 0.0, "customer": 0.0}
+    assert both.step({"desk": None, "customer": write(Act("speak", "Yes."))})[0]["desk"] == "Customer: Yes."
     refuses(KeyError, "unknown agent", both.step, {"robot": ""})
+    refuses(TypeError, "desk: expected a str command, got NoneType", both.step, {"desk": None})

@@ -12,37 +12,13 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scene, members, states_of
+from agentgym.virtualhome.scene import Edge, Scene
 from agentgym.virtualhome.spa.episode import Sight, SpaEpisode
 
 
-class Watched(World):
-    """The simulator, asked what the last line changed."""
-
-    last = 0
-
-    def step(self, line: str) -> Any:
-        self.last = self.mark()
-        return super().step(line)
-
-    def changes(self) -> tuple[list[Edge], list[Edge], list[tuple[int, list[str]]]]:
-        """Return the edges that were added and removed, and (id, sorted states) of nodes with changed states."""
-        ids = self.scene.ids
-        added, removed, states = list[Edge](), list[Edge](), list[tuple[int, list[str]]]()
-        for slot, old in self.changes_since(self.last).items():
-            node, cell = divmod(slot, WIDTH)
-            now = self.cells[slot]
-            if cell == STATES and now != old:
-                states.append((ids[node], states_of(now)))
-            elif cell < STATES:
-                for nodes, edges in ((now & ~old, added), (old & ~now, removed)):
-                    edges += ((ids[node], RELATION_NAMES[cell], ids[other]) for other in members(nodes))
-        return added, removed, states
-
-
-def load(graph: dict[str, Any], dialect: str) -> Watched:
+def load(graph: dict[str, Any], dialect: str) -> World:
     """Return an episode of the simulator."""
-    return Watched(Scene.from_graph(graph), dialect)
+    return World(Scene.from_graph(graph), dialect)
 
 
 class Replayed(SpaEpisode):

@@ -35,7 +35,6 @@ from tests.agentgym.virtualhome.micro_house import (
     played,
 )
 from tests.agentgym.virtualhome.naive import Naive
-from tests.agentgym.virtualhome.replay_adapter import Watched
 from tests.processes import printed
 from tests.refusals import refuses
 
@@ -144,7 +143,7 @@ def fuzz(episodes: int, steps: int, seed: int) -> int:
         rng = Random(f"{seed} {number}")
         scene = wild_scene(rng, rng.randint(2, 25), rng.randint(0, 120))
         repairs = rng.sample(list(REPAIRS), rng.randint(0, len(REPAIRS)))
-        world = Watched(scene, rng.choice(DIALECTS), repairs)
+        world = World(scene, rng.choice(DIALECTS), repairs)
         first = graph(world), world.get_state()
         for _ in range(steps):
             mark, before = world.mark(), world.fingerprint()
@@ -261,12 +260,12 @@ def test_the_papers_protocol_raises_nothing_either() -> None:
 
 def test_texts_are_the_same_over_hash_seeds() -> None:
     code = (
-        "from tests.agentgym.virtualhome.test_rules import spa_texts, Random, wild_scene, wild_line, Watched\n"
+        "from tests.agentgym.virtualhome.test_rules import spa_texts, Random, wild_scene, wild_line, World\n"
         "print([spa_texts(seed, 30) for seed in range(5)])\n"
         "for seed in range(10):\n"
         "    rng = Random(seed)\n"
         "    scene = wild_scene(rng, 20, 90)\n"
-        "    world = Watched(scene, ('v1', 'head')[seed % 2], ('cycles', 'grab_place')[: seed % 3])\n"
+        "    world = World(scene, ('v1', 'head')[seed % 2], ('cycles', 'grab_place')[: seed % 3])\n"
         "    for _ in range(60):\n"
         "        print(world.step(wild_line(rng, scene)), world.changes())\n"
         "    print(world.get_state(), world.fingerprint())\n"

@@ -8,21 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentgym.webshop import pages
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.keys import chosen, option_key
-from agentgym.webshop.pages import (
-    BUTTON,
-    LINK,
-    OPTION,
-    TEXT,
-    Adverts,
-    Node,
-    done_page,
-    item_page,
-    nodes,
-    sub_page,
-    text_rich,
-)
+from agentgym.webshop.pages import BUTTON, LINK, OPTION, TEXT, Adverts, Node
 from agentgym.webshop.session import LONGEST_COMMAND, Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.refusals import refuses
@@ -138,14 +127,14 @@ def test_hidden_queries(shop: Shop) -> None:
 def test_random_products_are_drawn_anew_each_time_and_the_same_again(shop: Shop) -> None:
     def drawn(seed: int) -> list[tuple[str, ...]]:
         session = Session(shop, visit(shop).goal, "7", seed)
-        pages = []
+        shown = []
         for command in ("search[<r>]", "search[<r>]", "click[next >]"):
             walk(session, command)
-            pages.append(session.page.commands)
+            shown.append(session.page.commands)
             state = session.get_state()
             session.set_state(state)
-            assert (session.page.commands, session.get_state()) == (pages[-1], state)
-        return pages
+            assert (session.page.commands, session.get_state()) == (shown[-1], state)
+        return shown
 
     assert drawn(1) == drawn(1) != drawn(2)
     assert drawn(1)[0] != drawn(1)[1]
@@ -199,11 +188,11 @@ SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines
     [("", []), ("\n", []), (" \n\t", []), (" ", [" "]), ("\t\r", [" "]), ("\xa0", ["\xa0"]), (" a\n", [" a\n"])],
 )
 def test_texts_become_nodes_as_in_a_browser(given: str, expected: list[str]) -> None:
-    assert nodes(TEXT, given) == [Node(TEXT, text) for text in expected]
+    assert pages.nodes(TEXT, given) == [Node(TEXT, text) for text in expected]
 
 
 def test_item_and_sub_pages() -> None:
-    page = item_page(product("B1", "Wool Socks", SIZES))
+    page = pages.item_page(product("B1", "Wool Socks", SIZES))
     assert [tuple(node) for node in page.body[2:12]] == [
         (TEXT, "size"), (OPTION, "s"), (OPTION, "m"), (TEXT, "fit"), (OPTION, "m"), (OPTION, "buy now"),
         (OPTION, "a [b]"), (OPTION, "two\nlines"), (TEXT, "Wool Socks"), (TEXT, "Price: $12.0"),
@@ -218,7 +207,7 @@ def test_item_and_sub_pages() -> None:
     assert page.all_commands == (*buttons, "click[buy now]", "click[s]", "click[m]", "click[a [b]]")
     sold = product("B1", "Socks", bullets=("a ", "", "\n"), attributes=("warm", "soft"), description=" ")
     texts = {
-        name: [node.text for node in sub_page(sold, name).body[2:]]
+        name: [node.text for node in pages.sub_page(sold, name).body[2:]]
         for name in ("Description", "Features", "Reviews", "Attributes")
     }
     assert texts == {
@@ -230,14 +219,14 @@ def test_item_and_sub_pages() -> None:
 
 
 def test_done_page_and_rich_text() -> None:
-    page = done_page("B1", {"size": '5\' "x"', "color": "é<&>"}, 1 / 3)
+    page = pages.done_page("B1", {"size": '5\' "x"', "color": "é<&>"}, 1 / 3)
     shown = [node.text for node in page.body]
     assert (shown[7], shown[8]) == (r"options", r'{"color": "\u00e9\u003c\u0026\u003e", "size": "5\u0027 \"x\""}')
     assert shown[-4:] == ["Your score (min 0.0, max 1.0)", "0.3333333333333333", "Reward Details ", "None"]
     assert page.nodes([Node(TEXT, "request")]) == list(page.body)
     page = [Node(BUTTON, "Back"), Node(LINK, "B1"), Node(LINK, "B2"), Node(TEXT, " x "), Node(OPTION, "s"),
             Node(OPTION, "red"), Node(OPTION, "rot\u00e9")]  # fmt: skip
-    assert text_rich(page, '/{"size": "s", "color": "red", "x": "rot\\u00e9"}', {"B2"}) == (
+    assert pages.text_rich(page, '/{"size": "s", "color": "red", "x": "rot\\u00e9"}', {"B2"}) == (
         "You have clicked red.\nYou have clicked s.\n[button] Back [button_]\n\n[button] B1 [button_]\n"
         "\n[clicked button] B2 [clicked button_]\n x \n  [clicked button] s [clicked button_]\n"
         "  [clicked button] red [clicked button_]\n  [button] rot\u00e9 [button_]\n"

@@ -84,8 +84,7 @@ def test_groups_do_not_see_each_other(name: str, preset: str, seed: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "preset"),
-    [each for each in WITH_PRESETS if each[0] not in ARGUMENTS or each[0] in ("aem", "hcapo")],
+    ("name", "preset"), [each for each in WITH_PRESETS if each[0] not in ARGUMENTS or each[0] in ("aem", "hcapo")]
 )
 @given(seed=st.integers(0, 10**6))
 @fewer

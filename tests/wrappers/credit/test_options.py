@@ -19,15 +19,7 @@ from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import close
 from website.tables import with_options
-from wrappers.credit import (
-    gigpo,
-    graphgpo,
-    grpo,
-    importance,
-    options,
-    rewardflow,
-    vetta,
-)
+from wrappers.credit import gigpo, graphgpo, grpo, importance, options, rewardflow, vetta
 from wrappers.credit.dapo import overlong_penalty
 from wrappers.credit.options import choose, credit, declaration, declared, option, option_table, presets, read_options
 from wrappers.credit.segments import by_count

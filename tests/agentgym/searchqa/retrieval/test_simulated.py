@@ -9,14 +9,8 @@ from agentgym.rollout import collect
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
 from agentgym.searchqa.protocol import FAILED
 from agentgym.searchqa.question import Question
-from agentgym.searchqa.retrieval.simulated import (
-    ModelSimulator,
-    NoiseCurriculum,
-    RuleSimulator,
-    SimulatedSearch,
-    read_documents,
-    simulate_all,
-)
+from agentgym.searchqa.retrieval import simulated
+from agentgym.searchqa.retrieval.simulated import ModelSimulator, NoiseCurriculum, RuleSimulator, SimulatedSearch
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, ULM, ZELL, Gives, Titles, ids
@@ -73,16 +67,16 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
 
 def test_bad_answers_of_a_simulator_are_failed_searches():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
-    assert [each.reason for each in simulate_all(Gives(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
+    assert [each.reason for each in simulated.simulate_all(Gives(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
-    assert simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [
+    assert simulated.simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [
         (hit,),
         SearchFailure("the simulator Gives answered str that holds no hits"),
     ]
-    [shown, _] = simulate_all(Gives(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
+    [shown, _] = simulated.simulate_all(Gives(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
-    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Gives([()]), asked, 1)
+    refuses(RuntimeError, "1 answers to 2 searches", simulated.simulate_all, Gives([()]), asked, 1)
 
 
 def env_of(**kwargs):
@@ -209,13 +203,13 @@ def test_useful_and_noisy_documents_are_asked_for_in_other_words():
 
 def test_documents_are_read_up_to_what_is_shown_and_none_is_a_failed_search():
     text = "<think>Doc 1: no</think>\nDoc 1: first\n\n Doc 2 : second </information>\nDoc 2: first\nDoc x: no\nDoc 3: c"
-    found = read_documents("Ada", text, 2)
+    found = simulated.read_documents("Ada", text, 2)
     assert [hit.passage.text for hit in found] == ["first", "second </information>"]
     assert [hit.passage.title for hit in found] == ['"Ada"'] * 2
     assert [hit.score for hit in found] == [1.0, 0.5]
-    assert read_documents("Ada", text, 2) == found != read_documents("Bell", text, 2)
+    assert simulated.read_documents("Ada", text, 2) == found != simulated.read_documents("Bell", text, 2)
     for none in ("", "no documents", "Doc 1:", "<think>Doc 1: x</think>"):
-        assert "wrote no document" in read_documents("Ada", none, 3).reason
+        assert "wrote no document" in simulated.read_documents("Ada", none, 3).reason
 
 
 def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_published_sampling():
