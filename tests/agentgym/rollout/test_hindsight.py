@@ -96,8 +96,9 @@ def test_every_relabelled_episode_replays_to_won_with_its_last_step(
         # the chance in these worlds (adverts) changes nothing that is done: any seed will do
         assert play(single, str(trajectory.group), actions, seed=1) == [False] * len(actions) + [True]
         source, _, task_id = str(trajectory.trajectory).partition(" as ")
-        assert task_id == trajectory.group not in table.groups
         number = table.trajectories.index(int(source))
+        # one of the other tasks may have been fulfilled as well
+        assert task_id == trajectory.group != table.groups[table.trajectory_group[number]]
         assert not table.trajectory_won[number]
         rows = table.chain(number)
         played = [table.actions[i] for i in table.action[rows]]
