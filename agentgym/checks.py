@@ -154,6 +154,11 @@ class Range(NamedTuple):
 
 
 ANY, SHARE = Range(), Range(low=0, high=1)
+Count = Annotated[int, Range(low=0)]
+Size = Annotated[int, Range(low=1)]
+Weight = Annotated[float, Range(low=0)]
+Positive = Annotated[float, Range(above=0)]
+Share = Annotated[float, SHARE]
 _KINDS: dict[Any, tuple[Any, str]] = {
     int: (numbers.Integral, "an integer"),
     float: (numbers.Real, "a number"),
@@ -226,15 +231,15 @@ def _declared(cls: Any) -> dict[str, _Declared]:
 
 
 def check_fields(config: Any) -> None:
-    """Check the fields of a dataclass by their types, such as `Annotated[int, Range(low=1)] | None`.
+    """Check the fields of a dataclass by their types, such as `Size`, or `Annotated[int, Range(low=3)] | None`.
 
     Raises:
         TypeError, ValueError: as `check_value`.
 
     >>> @dataclasses.dataclass
-    ... class Lunch:
-    ...     plates: Annotated[int, Range(low=1)] = 2
-    >>> check_fields(Lunch(0))
+    ... class Lunch(Checked):
+    ...     plates: Size = 2
+    >>> Lunch(0)
     Traceback (most recent call last):
     ValueError: Lunch.plates must be at least 1, got 0
     """
@@ -243,3 +248,10 @@ def check_fields(config: Any) -> None:
         value = getattr(config, name)
         if value is not None or not optional:
             check_value(f"{cls.__name__}.{name}", value, kind, limits, none="None or " * optional)
+
+
+class Checked:
+    """A dataclass that checks its fields when it is made, see `check_fields`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)

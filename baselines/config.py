@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from agentgym.checks import SHARE, Range, check_fields, fields_checked, nearest, suggest
+from agentgym.checks import Checked, Count, Positive, Range, Share, Size, Weight, fields_checked, nearest, suggest
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -34,27 +34,15 @@ Weighting = Literal["step", "trajectory"]
 TRAINING_RULES = 2
 
 
-Count = Annotated[int, Range(low=0)]
-Size = Annotated[int, Range(low=1)]
-Weight = Annotated[float, Range(low=0)]
-Positive = Annotated[float, Range(above=0)]
-Share = Annotated[float, SHARE]
-
-
 def refuse(config: Any, name: str, holds: bool, expected: str) -> None:
     """Raise a ValueError about a field unless a rule that it shares with other fields holds."""
     if not holds:
         raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
 
 
-class _Group:
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
 @fields_checked
 @dataclass(frozen=True)
-class Rollout(_Group):
+class Rollout(Checked):
     """Which episodes are played, and which replies are trained on.
 
     Attributes:
@@ -92,7 +80,7 @@ class Rollout(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Optimiser(_Group):
+class Optimiser(Checked):
     """AdamW, and how a batch is divided into its steps.
 
     Attributes:
@@ -110,7 +98,7 @@ class Optimiser(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Distillation(_Group):
+class Distillation(Checked):
     """The divergence from an informed teacher, added to the policy's loss, see `baselines.distillation`.
 
     Attributes:
@@ -135,7 +123,7 @@ class Distillation(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Loss(_Group):
+class Loss(Checked):
     """The loss function, see `baselines.losses`.
 
     Attributes:
@@ -199,7 +187,7 @@ class Loss(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Memory(_Group):
+class Memory(Checked):
     """How a batch is divided into passes; this changes memory and speed, but not the update.
 
     Attributes:
@@ -231,7 +219,7 @@ class Memory(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Schedule(_Group):
+class Schedule(Checked):
     """The learning rate over a run.
 
     Attributes:
@@ -246,7 +234,7 @@ class Schedule(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Validation(_Group):
+class Validation(Checked):
     """When the policy is validated, besides the start and the end.
 
     Attributes:
@@ -260,7 +248,7 @@ class Validation(_Group):
 
 @fields_checked
 @dataclass(frozen=True)
-class Checkpoints(_Group):
+class Checkpoints(Checked):
     """When checkpoints are written.
 
     Attributes:
@@ -358,7 +346,7 @@ def _takes_names(cls: ClassT) -> ClassT:
 
 @_takes_names
 @dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
+class TrainerConfig(Checked):
     """Numbers of a run; two runs with the same config, policy, tasks and method are the same run.
 
     Attributes:
@@ -390,7 +378,7 @@ class TrainerConfig:
     checkpoint: Checkpoints = Checkpoints()
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.rollout.staleness and self.loss.tis is None:
             raise ValueError(
                 "TrainerConfig.rollout.staleness must be 0 unless a correction makes up for older weights: set "

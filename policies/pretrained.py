@@ -4,11 +4,11 @@ import contextlib
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
 
-from agentgym.checks import Range, check_fields
+from agentgym.checks import Size, Weight, check_fields
 from agentgym.outside.text import DataError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
@@ -42,15 +42,15 @@ class Settings:
             nothing, and `agentgym.rollout.collect` truncates the episode there.
     """
 
-    temperature: Annotated[float, Range(low=0)] = 1.0
-    max_new_tokens: Annotated[int, Range(low=1)] = 256
+    temperature: Weight = 1.0
+    max_new_tokens: Size = 256
     prefix: str = ""
     suffix: str = ""
     stop: tuple[str, ...] = ("</action>",)
-    batch_size: Annotated[int, Range(low=1)] = 256
+    batch_size: Size = 256
     template: dict[str, Any] = dataclasses.field(default_factory=dict)
     admissible: bool = False
-    max_prompt_tokens: Annotated[int, Range(low=1)] | None = None
+    max_prompt_tokens: Size | None = None
     truncate: Truncate = "raise"
 
     def __post_init__(self) -> None:

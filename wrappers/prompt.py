@@ -9,12 +9,12 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 
-from agentgym.checks import Range, check_fields, fields_checked
+from agentgym.checks import Count, Size, check_fields, fields_checked
 from agentgym.outside.text import clean
 from wrappers.reply import parses_replies, reads_tool_calls
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
@@ -66,12 +66,12 @@ class PromptStyle:
         TypeError: an option is of another type; `facts` is a sequence of names.
     """
 
-    history: Annotated[int, Range(low=0)] | None = 2
+    history: Count | None = 2
     instructions: bool | str = True
     reply_format: str = REPLY_FORMAT
     keep_first: bool = False
     admissible: bool = False
-    max_chars: Annotated[int, Range(low=1)] | None = None
+    max_chars: Size | None = None
     shown: Literal["pairs", "actions"] = "pairs"
     facts: Sequence[str] = ()
     tools: Literal["text", "template"] = "text"

@@ -19,12 +19,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from agentgym.branching.stack import inside
-from agentgym.checks import Range, fields_checked
+from agentgym.checks import Count, Range, Size, Weight, fields_checked
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Infos, play_groups, playable
 from agentgym.rollout.tree import Continuation, SavedSteps, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
-from baselines.config import Count, Size, Weight
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import own_episodes, relabelled, sampler, task_options, written_replies
 from baselines.imitation.method import Round

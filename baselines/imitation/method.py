@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from agentgym.checks import check_fields
+from agentgym.checks import Checked, Size
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Size, TrainerConfig
+from baselines.config import TrainerConfig
 from baselines.records.metrics import Row
 
 #: Called with updates or episodes done, their number, and a few words.
@@ -70,7 +70,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Imitation(ABC):
+class Imitation(Checked, ABC):
     """A method with its options.
 
     Attributes:
@@ -81,9 +81,6 @@ class Imitation(ABC):
     needs_start: ClassVar[bool] = False
     name: str = ""
     rounds: Size = 1
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @abstractmethod
     def learn(self, part: Round) -> Row:

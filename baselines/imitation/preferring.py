@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
-from agentgym.checks import Range, fields_checked
+from agentgym.checks import Count, Positive, Range, Size, Weight, fields_checked
 from agentgym.trajectory import StepTable, Trajectory
-from baselines.config import Count, Positive, Size, Weight
 from baselines.imitation.episodes import expert_episodes, own_episodes, relabelled, task_options
 from baselines.imitation.method import Imitation, Round
 from baselines.imitation.preferences import Preference, episode_preferences, prefer

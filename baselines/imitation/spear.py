@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Count, Size, Weight, fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
-from baselines.config import Count, Size, Weight
 from baselines.imitation.episodes import relabelled, sampler
 from baselines.imitation.method import Imitation, Round
 from baselines.off_policy import rescored

@@ -16,12 +16,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Size, fields_checked
 from agentgym.rollout import Policy, collect
 from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Reply
 from baselines.batch import make_batch
-from baselines.config import Size
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import sampler
 from baselines.imitation.method import Round

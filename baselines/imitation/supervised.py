@@ -8,9 +8,8 @@ RFT   the expert's and the policy's won episodes: N samples of each task, withou
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, Size, fields_checked
 from agentgym.trajectory import Reply
-from baselines.config import Positive, Size
 from baselines.imitation.cloning import imitate, won_steps
 from baselines.imitation.episodes import distinct_wins, expert_episodes, own_episodes, relabelled
 from baselines.imitation.method import Imitation, Round

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from agentgym.checks import check_fields, fields_checked
-from baselines.config import Count, Positive, Size, Weight
+from agentgym.checks import Checked, Count, Positive, Size, Weight, fields_checked
 from policies.scoring.head import not_finite
 
 
@@ -26,7 +25,7 @@ class Batch:
 
 @fields_checked
 @dataclass(frozen=True, kw_only=True)
-class Updates:
+class Updates(Checked):
     """Passes over items by AdamW, with a linear warm-up and a cosine decay to 0.
 
     Attributes:
@@ -53,9 +52,6 @@ class Updates:
     max_grad_norm: Positive = 1.0
     progress: Callable[[int, int], None] | None = None
     enough: Callable[[int], bool] | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def batches(self, model: Any, count: int) -> Iterator[Batch]:
         """Yield batches of `count` items. The caller adds the gradient of a batch before it asks for the next one.

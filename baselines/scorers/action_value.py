@@ -18,9 +18,8 @@ from scipy.special import expit
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Share, Size, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Share, Size
 from baselines.scorers.network import Fit
 from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer
 from wrappers.credit.agentprm import action_targets

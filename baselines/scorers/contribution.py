@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Size, fields_checked
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from baselines.config import Size, refuse
+from baselines.config import refuse
 from baselines.scorers.losses import trajectory_scores
 from baselines.scorers.network import Fit, Losses, joint_losses, shuffled_together
 from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer, explained_variance

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, Size, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Positive, Size
 from baselines.scorers.network import Fit
 from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer
 

@@ -23,9 +23,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, Size, fields_checked
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
-from baselines.config import Positive, Size
 from baselines.scorers.network import Fit, Losses
 from baselines.scorers.replies import Replies, TwinScorer, sampled_logprobs
 from baselines.scorers.scorer import ScorerConfig

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, Size, Weight, fields_checked
 from agentgym.trajectory import Floats, Ints, StepTable
-from baselines.config import Positive, Size, Weight, refuse
+from baselines.config import refuse
 from baselines.scorers.losses import (
     Pairs,
     PairWeight,

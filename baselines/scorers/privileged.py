@@ -21,11 +21,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Share, Size, fields_checked
 from agentgym.outside.text import clean
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.config import Share, Size
 from baselines.off_policy import rescored
 from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig, sampled_logprobs

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, fields_checked
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
-from baselines.config import Positive
 from baselines.off_policy import rescored
 from baselines.scorers.network import NetworkScorer, shuffled_together
 from baselines.scorers.scorer import ScorerConfig, StepScorer

@@ -14,9 +14,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from agentgym.checks import check_fields, fields_checked
+from agentgym.checks import Checked, Positive, Size, Weight, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Positive, Size, Weight
 
 #: Whether scores are of steps (N,), or of reply tokens (N, K).
 ScoreLevel = Literal["turn", "token"]
@@ -90,7 +89,7 @@ class StepScorer:
 
 @fields_checked
 @dataclass(frozen=True)
-class ScorerConfig:
+class ScorerConfig(Checked):
     """Settings of a scorer that has a network; a subclass adds its own and makes the scorer.
 
     Attributes:
@@ -113,9 +112,6 @@ class ScorerConfig:
     activation_checkpointing: bool | None = None
     max_grad_norm: Positive = 1.0
     weight_decay: Weight = 0.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def filled(self, **shared: Any) -> Self:
         """Return the settings with shared values, of a trainer or a scorer of several models, in place of None."""

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Share, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Share
 from baselines.scorers.contribution import Contribution, ContributionConfig
 from baselines.scorers.hindsight import Hindsight, HindsightConfig
 from baselines.scorers.scorer import SHARED_LIMITS, ScorerConfig, StepScorer

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from agentgym.checks import Range, fields_checked
+from agentgym.checks import Range, Size, fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import Size
 from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScorerConfig, StepScorer
 from wrappers.credit.state_graph import discounted

@@ -12,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agentgym.checks import fields_checked
+from agentgym.checks import Positive, fields_checked
 from agentgym.trajectory import Floats, Ints, StepTable
-from baselines.config import Positive
 from baselines.scorers.network import Fit, Losses, NetworkScorer
 from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import autocast, pad

@@ -22,16 +22,16 @@ step or an earlier one (`merge`).
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
-from agentgym.checks import SHARE, Range, check_fields
+from agentgym.checks import Checked, Positive, Share, Size, Weight
 from policies.search.tree import Budget, Node, Simulation, Tree, Value
 
 
 @dataclass(frozen=True)
-class BestOfN:
+class BestOfN(Checked):
     """The policy plays `n` episodes to their end, and the best one is kept.
 
     Attributes:
@@ -41,11 +41,7 @@ class BestOfN:
         ValueError: `n` is below 1.
     """
 
-    n: int = 16
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"best of n needs an n of at least 1, got {self.n}")
+    n: Size = 16
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         return _Attempts(self.n, root, task, value, budget, rng)
@@ -64,7 +60,7 @@ class _Attempts(Tree):
 
 
 @dataclass(frozen=True)
-class Beam:
+class Beam(Checked):
     """Beam search; see the module.
 
     Attributes:
@@ -76,15 +72,9 @@ class Beam:
         ValueError: a number is below 1.
     """
 
-    width: int = 4
-    samples: int = 4
+    width: Size = 4
+    samples: Size = 4
     merge: bool = True
-
-    def __post_init__(self) -> None:
-        if self.width < 1 or self.samples < 1:
-            raise ValueError(
-                f"a beam needs a width and samples of at least 1, got width={self.width}, samples={self.samples}"
-            )
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         return _BeamTree(self, root, task, value, budget, rng)
@@ -121,7 +111,7 @@ class _BeamTree(Tree):
 
 
 @dataclass(frozen=True)
-class MCTS:
+class MCTS(Checked):
     """Monte-Carlo tree search; see the module.
 
     Attributes:
@@ -137,15 +127,12 @@ class MCTS:
         ValueError: a number is out of range.
     """
 
-    exploration: Annotated[float, Range(low=0)] = 1.5
-    width: Annotated[float, Range(above=0)] = 2.0
-    widening: Annotated[float, SHARE] = 0.5
-    draws: Annotated[int, Range(low=1)] = 16
+    exploration: Weight = 1.5
+    width: Positive = 2.0
+    widening: Share = 0.5
+    draws: Size = 16
     merge: bool = True
     decide: Literal["best", "visits"] = "best"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         return _MCTSTree(self, root, task, value, budget, rng)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.checks import SHARE, Range, check_fields
+from agentgym.checks import Checked, Count, Share
 from agentgym.rollout.groups import Infos
 from agentgym.trajectory import Ending, Reply
 
@@ -99,7 +99,7 @@ Critic = Callable[[Sequence[Any], Infos], ArrayLike]
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(Checked):
     """Value of a simulation.
 
     From a new state the policy plays `rollout` steps. The value is the outcome there, or a critic's value, discounted
@@ -118,12 +118,9 @@ class Value:
     """
 
     outcome: Literal["score", "won", "return"] = "score"
-    gamma: Annotated[float, SHARE] = 0.99
-    rollout: Annotated[int, Range(low=0)] | None = None
+    gamma: Share = 0.99
+    rollout: Count | None = None
     critic: Critic | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def reward(self, reward: float) -> float:
         """Return the contribution of a step's reward."""

@@ -290,7 +290,7 @@ def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
     (MCTS, {"width": 0}, "width must be above 0, got 0"),
     (MCTS, {"decide": "luck"}, "unknown MCTS.decide 'luck'"),
     (BestOfN, {"n": 0}, "at least 1, got 0"),
-    (Beam, {"width": 0}, "width=0"),
+    (Beam, {"width": 0}, "Beam.width must be at least 1, got 0"),
     (Value, {"outcome": "luck"}, "unknown Value.outcome 'luck'"),
     (Value, {"gamma": 1.1}, "gamma"),
     (Value, {"rollout": -1}, "rollout"),
