@@ -144,7 +144,7 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
     (read_questions, {"split": ["dev"]}, "field 'split' must be"),
     (read_questions, {"question": "x" * 100_001}, "field 'question' has 100,001 characters"),
     (read_questions, {"golden_answers": ["x" * 100_001]}, "field 'golden_answers' has 100,001"),
-    ids=lambda row: str(row)[:40],
+    ids=lambda value: getattr(value, "__name__", str(value)[:40]),
 )
 def test_a_bad_row_is_named_by_file_line_and_field(tmp_path, read, row, words):
     path, good = tmp_path / "q.jsonl", {**FLASHRAG, "contents": "A"}
