@@ -66,7 +66,7 @@ def test_two_trainers_of_one_process_do_not_mix(tmp_path: Path) -> None:
     rows = first.run(second)
     saved = (tmp_path / "checkpoint-000002" / "seal.json").read_bytes()
     # It was made when the folder was empty, and would begin anew over a finished run.
-    refuses(ValueError, r"another trainer has written to .* make it anew with resume=True", other.run)
+    refuses(ValueError, r"another trainer has written to .* make this one again with resume=True", other.run)
     assert (tmp_path / "checkpoint-000002" / "seal.json").read_bytes() == saved
     assert repeatable(read_log(tmp_path / "log.jsonl")) == repeatable(rows)
     assert repeatable(first.run()) == repeatable(rows)

@@ -185,7 +185,7 @@ def test_a_run_of_older_rules_goes_on_and_says_so(tmp_path: Path) -> None:
     state.write_text(json.dumps(content))
     (state.parent / "seal.json").unlink()
     seal(state.parent)
-    with pytest.warns(UserWarning, match=f"was trained by rules 1 and goes on by {TRAINING_RULES}"):
+    with pytest.warns(UserWarning, match=f"was trained by rules 1 and continues by {TRAINING_RULES}"):
         resumed = trainer(folder=tmp_path, iterations=3, resume=True)
     rows = resumed.run()
     assert [row.get("training_rules") for row in rows] == [TRAINING_RULES, None, TRAINING_RULES, None]

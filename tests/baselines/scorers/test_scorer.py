@@ -241,7 +241,7 @@ def test_unknown_answers_and_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="an environment that knows it, and none was given"):
         AnswerBeliefConfig().make(babbling_policy())
     refuses(ValueError, r"form must be '' or a text with one \{\}", AnswerBeliefConfig, form="<answer>")
-    refuses(ValueError, "golds must be 'first' or 'best', got 'all'", AnswerBeliefConfig, golds="all")
+    refuses(ValueError, "golds 'all'; known: 'first', 'best'", AnswerBeliefConfig, golds="all")
     with pytest.raises(ValueError, match="needs the form of an answer"):
         AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())
 

@@ -240,7 +240,7 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(tmp_pa
     assert str(tmp_path) not in card
     assert {"README.md", "model.safetensors", "tokenizer.json"} <= files
     # A finished run is lengthened although its rate falls to the end; fewer iterations are another run.
-    with pytest.warns(UserWarning, match="the run of 2 iterations goes on to 3"):
+    with pytest.warns(UserWarning, match="the run of 2 iterations continues to 3"):
         run(*asked, "--iterations", "3")
     assert [row["iteration"] for row in read_log(out / "log.jsonl")] == [0, 1, 2, 3]
     run(*TINY, "--from", str(out), "--iterations", "1", "--out", str(tmp_path / "b"))
