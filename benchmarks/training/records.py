@@ -235,7 +235,7 @@ class Record:
     factor: str = ""
 
     def validated(self, points: int = 1) -> float:
-        """Mean success of the last validations, of greedy and sampled play."""
+        """Mean success of the last validations, or of all for 0, of greedy and sampled play."""
         last = self.curve[-points:]
         return sum(point.greedy + point.sampled for point in last) / (2 * len(last))
 
@@ -327,14 +327,18 @@ def by_setting(records: Iterable[Record]) -> list[tuple[Setting, list[Record]]]:
 def choose(records: Iterable[Record], points: int = 1) -> Setting:
     """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
-    Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
+    Of equal ones, such as those that solve every task in the end, the one with the best mean over all validations is
+    taken, then the lowest learning rate, then the first label of the alphabet.
     """
     tried = by_setting(records)
     if not tried:
         raise ResultsError("no run of the search to choose from")
-    found = [(setting, math.fsum(run.validated(points) for run in runs) / len(runs)) for setting, runs in tried]
-    best = max(value for _, value in found)
-    tied = [setting for setting, value in found if value == best]
+    found = [
+        (setting, [math.fsum(run.validated(last) for run in runs) / len(runs) for last in (points, 0)])
+        for setting, runs in tried
+    ]
+    best = max(values for _, values in found)
+    tied = [setting for setting, values in found if values == best]
     return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
 
 
