@@ -219,6 +219,14 @@ def test_a_tie_falls_alike_whatever_the_order_of_the_records():
     assert {choose(order).recipe for order in itertools.permutations(alike)} == {"hgpo:gamma=0.9"}
 
 
+def test_settings_that_end_alike_are_told_apart_by_their_whole_curves(study):
+    slow, fast = (
+        dataclasses.replace(record, curve=[Point(100 * i, 0.0, won, won) for i, won in enumerate(curve)])
+        for record, curve in zip(study.of("gigpo", "search"), ([0.2, 0.5, 1.0], [0.2, 0.9, 1.0]), strict=True)
+    )
+    assert choose([slow, fast]) == choose([fast, slow]) == fast.setting
+
+
 def test_further_seeds_go_on_with_published_records(tmp_path):
     # A run for some of the methods puts the records of the others behind its own, in the order of their files' names:
     # of two settings of HGPO that validate alike the one that was not chosen comes first.
