@@ -43,6 +43,7 @@ _SHOWN_OF_NAME: Final = 100
 _PLAIN_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 Key = TypeVar("Key", bound=Hashable)
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +117,14 @@ class HttpClient:
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         """Send all bodies and put the answers into `found`, also if waiting is interrupted."""
-        task = asyncio.run_coroutine_threadsafe(self._all(bodies, found), _event_loop())
-        try:
-            task.result()
-        except BaseException:
-            task.cancel()
-            raise
+        _result(asyncio.run_coroutine_threadsafe(self._all(bodies, found), _event_loop()))
 
     def start(self, body: bytes | None) -> Future[HttpAnswer | HttpFailure]:
         """Send a body (None: a GET) without waiting; cancelling the future gives the request up."""
         return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
 
     def get(self) -> HttpAnswer | HttpFailure:
-        return self.start(None).result()
+        return _result(self.start(None))
 
     def shown(self, reason: str) -> str:
         """Return the beginning of a reason in one line; credentials are removed before it is cut."""
@@ -298,6 +294,15 @@ def _bare(url: str) -> str:
     parts = urlsplit(url)
     query = "&".join(part for part in parts.query.split("&") if redact(part) == part)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query).geturl()
+
+
+def _result(task: Future[ResultT]) -> ResultT:
+    """Wait for a task; whoever stops waiting, as Ctrl-C does, gives it up."""
+    try:
+        return task.result()
+    except BaseException:
+        task.cancel()
+        raise
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@ import email.utils
 import pickle
 import socket
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -33,6 +34,18 @@ def test_requests_go_out_together_and_are_tried_again() -> None:
         client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
         assert len(found) == 12
         assert server.most_busy <= 3
+
+
+def test_a_get_is_given_up_when_waiting_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Future[HttpAnswer]):
+        def result(self, timeout: float | None = None) -> HttpAnswer:
+            raise KeyboardInterrupt
+
+    one, task = client("http://127.0.0.1:9"), Interrupted()
+    monkeypatch.setattr(one, "start", lambda body: task)
+    with pytest.raises(KeyboardInterrupt):
+        one.get()
+    assert task.cancelled()
 
 
 @pytest.mark.parametrize(
