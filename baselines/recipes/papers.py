@@ -125,8 +125,8 @@ def paper(method: str, env: str, source: Source = "paper") -> Paper:
     Raises:
         ValueError: no settings are published for the two; the message names those that are.
 
-    >>> paper("rewardflow", "alfworld", "script").options["gamma"]
-    0.9
+    >>> paper("stepsearch", "searchqa").options["gamma"]
+    1.0
     """
     sources: tuple[Source, ...] = (source, "paper", "script")
     found = next((PAPERS[method, env, each] for each in sources if (method, env, each) in PAPERS), None)
