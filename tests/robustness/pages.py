@@ -102,7 +102,7 @@ def ranking(texts: list[str], folder: Path) -> Any:
 def shaping(texts: list[str], folder: Path) -> Any:
     """The study of shaping, with the texts in the names of the machine."""
     from benchmarks.training.shaping import STUDY as SHAPING
-    from tests.benchmarks.training.test_shaping import made_up
+    from tests.benchmarks.training.test_studies import made_up
 
     return SHAPING.shown(replace(renamed(made_up(), texts), created=texts[-1]))
 
