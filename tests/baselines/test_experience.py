@@ -76,7 +76,7 @@ def test_outcomes_per_task_in_waves_of_any_width() -> None:
         evaluate(corridor(2), RightPolicy(), TASKS, seed=0).success_by("score")
 
 
-def test_greedy_policies_and_unequal_groups() -> None:
+def test_greedy_policies_unequal_groups_and_environments_of_gymnasium() -> None:
     policy = babbling_policy()
     greedy = evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0, repeats=5)
     assert (greedy.lengths == greedy.lengths[:, :1]).all()
@@ -91,9 +91,6 @@ def test_greedy_policies_and_unequal_groups() -> None:
     refuses(ValueError, r"one size, got sizes \[1, 2\]", Evaluation.from_table, table)
     with pytest.warns(RuntimeWarning, match="^CorridorVectorEnv.* refused every action"):
         evaluate(CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled"), RightPolicy(), TASKS[:1], seed=0)
-
-
-def test_gymnasiums_vector_environment_and_a_single_one_are_played_as_ours() -> None:
     for envs in (SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED), CorridorEnv()):
         found = evaluate(envs, Scripted("right"), TASKS, seed=0, repeats=2, columns=("task_id",))
         assert found.lengths.tolist() == [[3, 3], [2, 2], [1, 1]]
@@ -170,13 +167,11 @@ def test_a_resumed_run_is_one_that_was_never_interrupted(
         trainer(folder=tmp_path / "stopped at 1", resume=True, **{**settings, "rollout.staleness": 0})
 
 
-def test_nothing_is_played_ahead_of_the_end_of_a_budget() -> None:
+def test_nothing_is_played_past_the_end_of_a_budget_or_a_failed_update() -> None:
     run = trainer(**STALE, token_budget=1)
     assert [row["iteration"] for row in run.run()] == [0, 1]
     assert not run._ahead
 
-
-def test_a_failed_update_ends_the_thread_beside_it() -> None:
     def credit(table: StepTable) -> Any:
         raise FloatingPointError("it diverged")
 
@@ -223,14 +218,11 @@ def test_what_cannot_play_while_it_is_trained_is_refused() -> None:
     refuses(TypeError, "SimpleNamespace has none", trainer, bare, **STALE)
 
 
-def test_a_single_lane_trains_as_an_environment_does(tmp_path: Path) -> None:
+def test_lanes_of_any_number_play_the_same_actions_and_train_and_evaluate_alike(tmp_path: Path) -> None:
     one, other = babbling_policy(), babbling_policy()
     rows = trainer(one, iterations=2).run()
     assert repeatable(trainer(other, [corridor()], iterations=2).run()) == repeatable(rows)
     assert digest(one) == digest(other)
-
-
-def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
     policy = babbling_policy()
     timed = Timed(policy)
     tables = [play_groups([corridor(2) for _ in range(n)], timed, TASKS, CONFIG, 5) for n in (2, 3)]

@@ -100,11 +100,14 @@ def test_informed_teachers_cost_one_wait_for_an_update_and_none_for_a_pass(part:
         assert each["waits"] - each["kinds"]["to host"] == 4 < each["passes"], each
 
 
-def test_scorers_and_resumed_runs_learn_on_a_device(part: Any) -> None:
+def test_scorers_resumed_runs_and_memory_of_a_device(part: Any) -> None:
     figures, _ = part("scorers")
     assert all(figures.values())
     figures, _ = part("resume")
     assert all(value == 0.0 for value in figures.values()), figures
+    figures, _ = part("memory")
+    assert figures["None"] < 0.5
+    assert figures["False"] < 0.65
 
 
 def test_adapters_and_clones_learn_on_a_device(part: Any) -> None:
@@ -116,9 +119,3 @@ def test_adapters_and_clones_learn_on_a_device(part: Any) -> None:
     assert figures["losses"][-1] < figures["losses"][0]
     assert figures["recomputed"]
     assert figures["waits_of_an_update"] == 2  # loss and accuracy, and the gradient's norm
-
-
-def test_scoring_needs_less_than_its_logits(part: Any) -> None:
-    figures, _ = part("memory")
-    assert figures["None"] < 0.5
-    assert figures["False"] < 0.65

@@ -139,21 +139,6 @@ def test_the_divergence_in_the_reward() -> None:
         total, tokens = total + cost, tokens + len(reply.token_ids)
     assert mean == pytest.approx(total / tokens, abs=1e-5)
     assert abs(mean) > 0.01
-    # At the start both are 0, and so the first iteration is that of a run without any; the second is not.
-    free, paid = babbling_policy(), babbling_policy()
-    a = trainer(free, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.0}).run()
-    b = trainer(paid, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.5, "kl_in": "reward", "kl_form": "k1"}).run()
-    assert b[1]["kl"] == pytest.approx(0.0, abs=1e-6)
-    assert b[1]["policy_loss"] == pytest.approx(a[1]["policy_loss"], abs=1e-5)
-    assert abs(b[2]["kl"]) > 1e-4
-    assert digest(free) != digest(paid)
-
-
-def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
-    learner = Learner(babbling_policy(), RECIPES["grpo"], CONFIG.changed(learning_rate=1.0, schedule={"warmup": 4}))
-    assert [learner.rate(i) for i in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-    both = CONFIG.changed(learning_rate=1.0, iterations=4, schedule={"warmup": 2, "shape": "linear"})
-    assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
 def test_callbacks_see_trainer_table_and_row_and_the_last_row_that_one_of_them_wants() -> None:

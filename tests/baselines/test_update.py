@@ -294,21 +294,6 @@ def trained(config: TrainerConfig) -> tuple[dict[str, float], HuggingFacePolicy,
     return update(policy, optimizer, batch, config, np.random.default_rng(0), reference), policy, shapes
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"memory.activation_checkpointing": True}, {"memory.microbatch_rows": 2}, {"memory.share_prefixes": True}],
-)
-def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
-    # All rows in one mini-batch: which rows meet in one differs, because chains stay together.
-    config = PLAIN.changed(optimiser={"minibatch_rows": 100}, loss={"old_logprobs": "recompute"})
-    figures, policy, _ = trained(config)
-    for tokens in (1, 30, 10_000):
-        found, other, _ = trained(config.changed(memory={"microbatch_tokens": tokens}, **changes))
-        assert found == pytest.approx(figures, rel=1e-4, abs=1e-6)
-        same_weights(policy.model, other.model, atol=1e-6)
-        assert not any(module.training for module in other.model.modules())
-
-
 def test_auto_packs_large_models_and_shares_prefixes_where_that_saves_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     config = PLAIN.changed(optimiser={"minibatch_rows": 100}, loss={"old_logprobs": "recompute"})
     assert config.memory.microbatch_tokens == config.changed(**{"memory.pass_tokens": "auto"}).memory.microbatch_tokens
@@ -325,7 +310,7 @@ def test_auto_packs_large_models_and_shares_prefixes_where_that_saves_tokens(mon
     same_weights(policy.model, other.model, atol=1e-6)
 
 
-def test_passes_with_and_without_gradients_are_bounded() -> None:
+def test_passes_of_every_kind_are_bounded() -> None:
     length = 5 + 3 * 3  # of a chain's prompt, with replies of 1 to 3 tokens between
     for kl in (0.0, 0.1):
         config = PLAIN.changed(
@@ -341,6 +326,10 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     for share in (False, True):
         found = score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30, share_prefixes=share))
         torch.testing.assert_close(found, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
+    prompts, replies = [(1,) * length for length in (9, 2, 3, 2, 30)], [(1,)] * 5
+    limits = Limits(tokens=8)
+    parts = [part.tolist() for part in limits.passes(prompts, replies, np.arange(5))]
+    assert parts == [[1, 3], [2], [0], [4]]
 
 
 def test_prefixes_are_bounded_in_a_pass_and_chains_stay_in_one_minibatch() -> None:
@@ -424,13 +413,6 @@ def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_
     assert found["mismatch_mean"] == pytest.approx(0.5, abs=1e-5)
     assert found["mismatch_max"] == pytest.approx(0.5, abs=1e-5)
     assert all(weight.grad is None for weight in policy.model.parameters())
-
-
-def test_rectangles_have_their_padding_in_the_limit() -> None:
-    prompts, replies = [(1,) * length for length in (9, 2, 3, 2, 30)], [(1,)] * 5
-    limits = Limits(tokens=8)
-    parts = [part.tolist() for part in limits.passes(prompts, replies, np.arange(5))]
-    assert parts == [[1, 3], [2], [0], [4]]
 
 
 def run(folder: Any, policy: HuggingFacePolicy, iterations: int, **changes: Any) -> Trainer:

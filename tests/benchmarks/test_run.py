@@ -74,13 +74,6 @@ def test_players_search_and_methods_meet_in_an_environment_of_ones_own(tmp_path)
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 
-def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, tmp_path):
-    shutil.copy(finished_run / "results.json", tmp_path)
-    assert "rewardflow" in run("report", str(tmp_path))
-    assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
-    assert (tmp_path / "curves.png").stat().st_size > 10_000
-
-
 def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(
     finished_run, small_options, tmp_path
 ):
@@ -155,15 +148,12 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
 
-def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
+def test_throughput_finds_unknown_parts_and_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
     words = run("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"), status=1)
     assert "file" in words
     assert "Traceback" not in words
-
-
-def test_throughput_names_the_parts_there_are():
     words = run("speed", "throughput", "--only", "sokoban,alfwold", status=2)
     assert "unknown part 'alfwold'" in words
     assert "did you mean 'alfworld'?" in words
@@ -199,11 +189,15 @@ def failing(error, alone):
     return command if alone else learn
 
 
-def test_a_folder_that_is_not_there_is_asked_wrongly_by_report_and_check(tmp_path):
+def test_report_needs_the_results_alone_and_check_all_of_the_folder(tmp_path, finished_run):
     for command in ("report", "check"):
         assert "no such f" in run(command, str(tmp_path / "nowhere"), status=2)
     assert "no such file; run the benchmark that writes it first" in run("report", str(tmp_path), status=2)
     run("check", str(tmp_path), status=1)  # there, and incomplete
+    shutil.copy(finished_run / "results.json", tmp_path)
+    assert "rewardflow" in run("report", str(tmp_path))
+    assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
 def test_check_ends_quietly_where_nobody_reads_any_more(finished_run):

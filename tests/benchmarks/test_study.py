@@ -108,16 +108,13 @@ def test_parts_are_kept_and_the_same_command_continues(tmp_path):
     assert {"report.html", "report.md"} < {path.name for path in folder.iterdir()}
 
 
-def test_another_configuration_and_a_wrong_option_are_refused(tmp_path):
+def test_another_configuration_version_or_option_is_refused(tmp_path):
     made = squares([])
     made.play(Asked([2, 3]), tmp_path)
     refuses(OtherConfigurationError, "numbers: there", lambda: made.play(Asked([2, 4]), tmp_path))
     run_command(made, "--last", 4, "--out", tmp_path, status=2)
     run_command(made, "--last", 0, "--out", tmp_path, status=2)
     run_command(made, "--jobs", 1, "--out", tmp_path, status=2)  # it has no processes
-
-
-def test_results_of_another_version_and_ones_that_do_not_fit_are_named(tmp_path):
     found = squares([]).play(Asked([2, 3]), tmp_path)
     with pytest.raises(ResultsError, match=r"squares\.json: this code reads version 5, got version 4"):
         squares([], version=5).load(tmp_path / "squares.json")
@@ -172,14 +169,6 @@ def written(path: Path, content: bytes | object) -> Path:
     return path
 
 
-def test_what_was_written_is_read_again(tmp_path) -> None:
-    curve = Curve("grpo", [Point(0, 0.5), Point(1, None)])
-    write_json(curve, tmp_path / "curve.json")
-    assert load(Curve, tmp_path / "curve.json") == curve
-    # What was added later has a default: older files lack it.
-    assert load(Curve, written(tmp_path / "old.json", GOOD)) == curve
-
-
 @cases(
     "content, expected",
     (b"{", r"Invalid JSON: EOF .* at line 1 column 1"),
@@ -208,7 +197,7 @@ def test_a_damaged_file_of_any_json_is_named(tmp_path, content) -> None:
     refuses(ResultsError, f"^{path}: ", read_json, path)
 
 
-def test_texts_are_cleaned_and_numbers_that_are_not_finite_leave_the_old_file(tmp_path) -> None:
+def test_what_was_written_is_read_again_with_clean_texts_and_finite_numbers(tmp_path) -> None:
     foul = "</script>\ud800\x00\x1b[31m"
     write_json({"found": [Curve(foul, [])], foul: foul}, tmp_path / "curve.json")
     shown = "</script>\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31m"
@@ -220,6 +209,11 @@ def test_texts_are_cleaned_and_numbers_that_are_not_finite_leave_the_old_file(tm
         write_json(Curve("a", [Point(0, float("nan"))]), tmp_path / "curve.json")
     assert read_json(tmp_path / "curve.json") == {"old": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["curve.json"]
+    curve = Curve("grpo", [Point(0, 0.5), Point(1, None)])
+    write_json(curve, tmp_path / "curve.json")
+    assert load(Curve, tmp_path / "curve.json") == curve
+    # What was added later has a default: older files lack it.
+    assert load(Curve, written(tmp_path / "old.json", GOOD)) == curve
 
 
 def test_a_second_benchmark_in_a_folder_is_told_who_is_there(tmp_path) -> None:
@@ -261,13 +255,11 @@ def test_every_job_is_done_in_a_process_of_one_thread(tmp_path) -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_failures_and_deaths_of_processes() -> None:
+def test_failures_deaths_and_what_progress_raises_stop_the_others() -> None:
     with pytest.raises(JobFailedError, match=r"(?s)work-seed0 failed:.*no luck with 0"):
         run_jobs(JOBS[:1], fail, processes=1, progress=quiet)
     refuses(JobFailedError, "status 3", lambda: run_jobs(JOBS[:1], die, processes=1, progress=quiet))
 
-
-def test_what_progress_raises_stops_the_others() -> None:
     def interrupt(*words) -> None:
         raise KeyboardInterrupt
 
@@ -339,7 +331,7 @@ def test_no_worker_outlives_its_parent(tmp_path, number) -> None:
 ONE, OTHER = Job("method", 0, "grpo"), Job("clone", 1)
 
 
-def test_lines_come_at_a_distance_without_a_terminal() -> None:
+def test_lines_come_at_a_distance_and_a_terminal_gets_a_bar_for_every_job() -> None:
     file = io.StringIO()
     with shown([ONE], Console(file=file, width=20)) as report:
         report(ONE, 0, 10, "start")
@@ -355,9 +347,6 @@ def test_lines_come_at_a_distance_without_a_terminal() -> None:
     steps = [line.split("/")[0].split() for line in file.getvalue().splitlines()]
     assert [int(step) for name, step in steps if name == "grpo-seed0"] == [0, 30, 60, 90]
     assert [int(step) for name, step in steps if name == "clone-seed1"] == [0, 30, 60, 90, 99]
-
-
-def test_a_terminal_gets_a_bar_for_every_job():
     file = io.StringIO()
     with shown([ONE, OTHER], Console(file=file, width=100, force_terminal=True)) as report:
         report(ONE, 3, 10, "going on")

@@ -135,6 +135,13 @@ def test_micro_batches_change_memory_and_nothing_else():
         found.append((history[0]["loss"], history[0]["accuracy"], policy.model))
     assert (found[0][0], found[0][1]) == (pytest.approx(found[1][0], abs=1e-5), found[1][1])
     same_weights(found[0][2], found[1][2], atol=1e-4)
+    found = []
+    for rows in (None, 2):
+        policy = babbling_policy()
+        prefer(policy, pairs_of(policy), seed=0, learning_rate=5e-3, batch_size=2, epochs=3, microbatch_rows=rows)
+        found.append(policy.model.state_dict())
+    for name, tensor in found[0].items():
+        assert torch.allclose(tensor, found[1][name], atol=1e-5), name
 
 
 def test_cloning_packs_shares_and_computes_no_entropies(monkeypatch):
@@ -196,7 +203,7 @@ def test_relabelled_steps_are_learned() -> None:
     assert (plain.rows, more.rows) == (len(expert), len(expert) + len(rows))
 
 
-def test_steps_of_won_episodes_that_were_accepted_are_learned():
+def test_steps_of_won_episodes_that_were_accepted_are_learned_and_wins_count_once():
     replies = [Reply(name, (1,), (token,)) for token, name in enumerate("abcd")]
     table = StepTable.from_arrays(
         group=["g"] * 4, trajectory=list("xxxy"), t=[0, 1, 2, 0], state=["s", "s", "u", "s"], action=list("abcd"),
@@ -207,15 +214,6 @@ def test_steps_of_won_episodes_that_were_accepted_are_learned():
     bare = collect(environments(expert=True), ExpertPolicy(), tasks=LEVELS[:1], seed=0)
     refuses(ValueError, r"row 0 of the table has no reply tokens: relabel with demonstrate=", won_steps, bare)
 
-
-@pytest.mark.parametrize(
-    ("rows", "what"), [([], "there are no rows"), ([Reply("up", (1,), (2,)), Reply("up")], "row 1 has no tokens")]
-)
-def test_nothing_to_learn_is_an_error(rows, what):
-    refuses(ValueError, rf"nothing can be learned, {what}", lambda: imitate(student(), rows, epochs=1, seed=0))
-
-
-def test_wins_count_once_per_task_and_actions():
     def won(group, name, actions, won=True):
         steps = tuple(Step(t, f"{t}", a, f"{t + 1}", 0.0, True, Reply(a)) for t, a in enumerate(actions))
         return Trajectory(group, name, won, True, False, steps)
@@ -224,6 +222,15 @@ def test_wins_count_once_per_task_and_actions():
         [won("a", 0, "rr"), won("a", 1, "rr"), won("a", 2, "lr"), won("b", 3, "rr"), won("b", 4, "rl", won=False)]
     )
     assert distinct_wins(table).trajectories == (0, 2, 3)
+    steps = (Step(0, "s", "", "s", 0.0, False, Reply("")), Step(1, "s", "a", "u", 0.0, True, Reply("a", (1,), (2,))))
+    assert [reply.text for reply in written_replies(Trajectory("a", 0, True, True, False, steps))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"), [([], "there are no rows"), ([Reply("up", (1,), (2,)), Reply("up")], "row 1 has no tokens")]
+)
+def test_nothing_to_learn_is_an_error(rows, what):
+    refuses(ValueError, rf"nothing can be learned, {what}", lambda: imitate(student(), rows, epochs=1, seed=0))
 
 
 @pytest.mark.parametrize(("expert", "rows"), [("true", 6), ("false", 0)])
@@ -232,11 +239,6 @@ def test_where_nothing_is_won_the_expert_s_episodes_are_what_is_learned(expert, 
     figures = method(f"rft:samples=2:temperature=.1:epochs=1:expert={expert}").learn(a_round(losing_policy()))
     assert (figures["success"], figures["distinct_wins"], figures["rows"]) == (0, 0, rows)
     assert ("loss" in figures) == (rows > 0)
-
-
-def test_methods_without_tokens_of_a_step_leave_it_out():
-    steps = (Step(0, "s", "", "s", 0.0, False, Reply("")), Step(1, "s", "a", "u", 0.0, True, Reply("a", (1,), (2,))))
-    assert [reply.text for reply in written_replies(Trajectory("a", 0, True, True, False, steps))] == ["a"]
 
 
 SMALL = {
@@ -410,16 +412,6 @@ class _Zero:
 
     def score(self, prompts, replies, temperature, **given):
         return SimpleNamespace(logprobs=torch.zeros(len(replies), max(map(len, replies))))
-
-
-def test_passes_change_memory_and_nothing_else():
-    found = []
-    for rows in (None, 2):
-        policy = babbling_policy()
-        prefer(policy, pairs_of(policy), seed=0, learning_rate=5e-3, batch_size=2, epochs=3, microbatch_rows=rows)
-        found.append(policy.model.state_dict())
-    for name, tensor in found[0].items():
-        assert torch.allclose(tensor, found[1][name], atol=1e-5), name
 
 
 def test_bad_numbers_and_empty_sides_are_refused() -> None:

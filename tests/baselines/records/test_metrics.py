@@ -54,18 +54,18 @@ def test_rows_survive_the_first_says_what_is_played_and_the_repeated_part_is_dro
     assert [json.loads(line) for line in path.read_text().splitlines()] == rows
 
 
-def test_folders_are_optional() -> None:
+def test_folders_are_optional_and_what_is_missing_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = MetricsLog(None)
     log.append({"iteration": 1})
     log.append({"iteration": 2})
     log.resume(1)
     assert log.rows == [{"iteration": 1}]
-
-
-def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuses(ValueError, "need a folder", MetricsLog, None, tensorboard=True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     refuses(ImportError, r"pip install .*\[train\]., or tensorboard=False", MetricsLog, tmp_path, tensorboard=True)
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    refuses(ImportError, "pip install 'trackio'", Tracker, "trackio", project="p")
+    refuses(ValueError, "'wandb' or 'trackio', got 'mlflow'", Tracker, "mlflow", project="p")
 
 
 @cases(
@@ -101,6 +101,8 @@ def test_a_log_without_the_rows_before_its_checkpoint_is_refused(tmp_path: Path)
         with pytest.raises(ValueError, match=f"its checkpoint of iteration 3: wrong or missing rows, .*is {first};"):
             MetricsLog(tmp_path).resume(3)
         assert path.read_text() == text
+    path.unlink()
+    refuses(ValueError, "train into an empty folder", MetricsLog(tmp_path).resume, 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.bool])
@@ -264,12 +266,6 @@ def test_trackers_get_every_row(name: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert [call[1] for call in calls[1:-1]] == [0, 1, 2]
     assert calls[2][2] == {key: value for key, value in rows[1].items() if key != "iteration"}
     assert calls[-1] == ("finish",)
-
-
-def test_a_tracker_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "trackio", None)
-    refuses(ImportError, "pip install 'trackio'", Tracker, "trackio", project="p")
-    refuses(ValueError, "'wandb' or 'trackio', got 'mlflow'", Tracker, "mlflow", project="p")
 
 
 HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal": 0.6, "entropy": 1.0}

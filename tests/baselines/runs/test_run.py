@@ -86,13 +86,17 @@ def test_a_run_that_has_cloned_all_weights_goes_on(stored, tmp_path):
     assert not hasattr(run.policy.model, "begins_adapted")
 
 
-def test_modules_of_ones_own_are_named_or_handed_over(tmp_path):
+def test_train_takes_modules_of_ones_own_and_the_package_has_nothing_else_of_the_kind(tmp_path):
     stairs = "tests.own_worlds:Mine/Stairs-v0"
     numbers = {**SMALL, "iterations": 3, "groups": 4, "group_size": 8, "learning_rate": 1e-2}
     named = train(stairs, method="tests.own_worlds:credit", out=tmp_path / "named", **numbers)
     handed = train(stairs, method=own_worlds.credit, out=tmp_path / "f", **numbers)
     assert np.allclose([row["success"] for row in named.log[1:]], [row["success"] for row in handed.log[1:]])
     assert named.log[-1]["success"] > named.log[1]["success"]
+    assert callable(baselines.train)
+    assert "method: name of a recipe" in train.__doc__
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        baselines.trian  # noqa: B018
 
 
 @cases(
@@ -108,13 +112,6 @@ def test_modules_of_ones_own_are_named_or_handed_over(tmp_path):
 def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path, given, error, words):
     refuses(error, words, lambda: train(**given, out=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
-
-
-def test_train_is_a_function_and_the_package_has_nothing_else_of_the_kind():
-    assert callable(baselines.train)
-    assert "method: name of a recipe" in train.__doc__
-    with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        baselines.trian  # noqa: B018
 
 
 PLAYED = [one for one in PAPERS.values() if one.env in {row.name for row in SETTINGS}]
@@ -180,16 +177,6 @@ def test_boards_have_the_papers_size(printed: Paper) -> None:
         sides = [len(board.splitlines()), *{len(line) for line in board.splitlines()}]
     assert "x".join(map(str, sides)) == printed.environment["board"]
     assert any(line.startswith(f"board: {printed.environment['board']!r} (size=") for line in lines(found, "set"))
-
-
-@pytest.mark.parametrize("printed", PLAYED, ids=titles(PLAYED))
-def test_every_printed_fact_is_listed(printed: Paper) -> None:
-    found = settings(printed)
-    assert (found.prompt_tokens, found.reply_tokens) == (printed.prompt_tokens, printed.reply_tokens)
-    listed = {line.partition(":")[0] for line in lines(found, "set") + lines(found, "not set")}
-    facts = {**printed.environment, **printed.others}
-    assert listed >= set(facts)
-    assert ("prompt_tokens" in listed) == (printed.prompt_tokens is not None)
 
 
 def test_temperatures_and_settings_without_a_paper() -> None:

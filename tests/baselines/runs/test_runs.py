@@ -127,13 +127,6 @@ def test_official_games_are_trained_validated_and_tested_on_in_the_splits_that_t
     assert set(infos["task_id"]) < folders
 
 
-def test_a_run_without_a_warm_start_trains_on_the_whole_split(games: Path) -> None:
-    changes = {"clone_tasks": 0, "training_tasks": 2}
-    config, _ = opened("alfworld", {"data": str(games)}, changes=changes, whole=True)
-    assert (config.clone_tasks, config.training_tasks) == (0, 7)
-    assert opened("alfworld", {"data": str(games)}, changes=changes)[0].training_tasks == 2
-
-
 def test_splits_that_are_missing_are_shared_or_named(games: Path, tmp_path: Path) -> None:
     place = tmp_path / "json_2.1.1"
     shutil.copytree(games / "json_2.1.1" / "train", place / "train")
@@ -150,7 +143,7 @@ def test_splits_that_are_missing_are_shared_or_named(games: Path, tmp_path: Path
         opened("alfworld", {"data": str(tmp_path)})
 
 
-def test_numbers_that_were_asked_for_are_kept_or_refused(games: Path) -> None:
+def test_numbers_that_were_asked_for_are_kept_or_refused_and_a_whole_split_is_trained_on(games: Path) -> None:
     data = {"data": str(games)}
     config, _ = opened("alfworld", data, changes={"clone_tasks": 6}, stated=["clone_tasks"])
     assert (config.clone_tasks, config.training_tasks) == (6, 1)
@@ -158,6 +151,10 @@ def test_numbers_that_were_asked_for_are_kept_or_refused(games: Path) -> None:
         opened("alfworld", data, changes={"clone_tasks": 7}, stated=["clone_tasks"])
     with pytest.raises(ValueError, match=r"split 'valid_unseen' has 4 tasks, too few for 9 tasks to test on$"):
         opened("alfworld", data, changes={"eval_tasks": 9}, stated=["eval_tasks"])
+    changes = {"clone_tasks": 0, "training_tasks": 2}
+    config, _ = opened("alfworld", {"data": str(games)}, changes=changes, whole=True)
+    assert (config.clone_tasks, config.training_tasks) == (0, 7)
+    assert opened("alfworld", {"data": str(games)}, changes=changes)[0].training_tasks == 2
 
 
 def test_a_fingerprint_goes_by_the_tasks_and_not_by_where_they_lie(games: Path, tmp_path: Path) -> None:
@@ -327,14 +324,11 @@ def test_a_model_of_the_hub_is_found_in_the_cache_by_its_name(tmp_path):
     assert result.stdout.split() == ["someone/tiny-model", "someone/tiny-model", str(count)]
 
 
-def test_a_folder_is_taken_as_it_is_and_what_is_no_name_on_the_hub_is_a_missing_one(tmp_path):
+def test_models_are_folders_or_names_and_an_unknown_name_says_how_to_fetch_it(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text("{}")
     assert find_model(str(tmp_path)) == str(tmp_path)
     for name in ("/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""):
         refuses(DataError, r"no config.json\)$", find_model, name, download=True)
-
-
-def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
     refuses(DataError, "add --download", find_model, "nobody/nothing-at-all")
 
     def refuse(name: str, **_: object) -> str:

@@ -16,7 +16,7 @@ from agentgym.trajectory import Reply, StepTable
 from agentgym.vector import TextVectorEnv
 from baselines.config import Distillation, Loss, Optimiser, TrainerConfig
 from baselines.imitation.cloning import informed_demonstrations
-from baselines.recipes import RECIPES, recipe
+from baselines.recipes import recipe
 from baselines.scorers.hindsight import Hindsight, HindsightConfig, new_tokens, without
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
 from baselines.scorers.reply_in_hindsight import ReplyInHindsight, ReplyInHindsightConfig
@@ -25,13 +25,10 @@ from policies.prompts import FIRST_PICTURE as P
 from policies.scripted import RandomPolicy
 from policies.tiny import tiny_policy
 from policies.vision.tiny import tiny_vision_policy
-from tests.baselines.corridor_learning import babbling_policy, rollouts, small_policy, trainer
+from tests.baselines.corridor_learning import babbling_policy, rollouts, small_policy
 from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.grpo import grpo
-from wrappers.credit.hcapo import hcapo
-from wrappers.credit.scores import reply_entropies
 from wrappers.privileged import Context, Control, Privileged, Seen, contexts
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -168,27 +165,6 @@ def test_scores_are_the_policys_likelihoods_one_reply_at_a_time() -> None:
             for asked in scorer.behind_ending(table)
         ]
         np.testing.assert_allclose(scorer.scores(table), expected, atol=1e-5)
-
-
-def test_the_recipe_gives_the_functions_advantages_and_logs_the_ratios_at_its_temperature() -> None:
-    policy = babbling_policy()
-    table = rollouts(policy, 8)
-    scorer = ReplyInHindsight(policy, ReplyInHindsightConfig(final="outcome", won_text="", lost_text=""))
-    np.testing.assert_allclose(scorer.scores(table), -reply_entropies(table), atol=1e-5)
-    found = RECIPES["hcapo"].estimate(table, scorer.scores(table))
-    assert (found.figures["hindsight_ratio"], found.figures["hindsight_clipped"]) == (pytest.approx(1, abs=1e-5), 0)
-    table = rollouts(size=8)
-    values = -reply_entropies(table) + np.where(np.arange(len(table)) % 2, 3.0, 0.0)
-    found = RECIPES["hcapo"].with_options(penalty="row", invalid_penalty=0.0, std="none").estimate(table, values)
-    np.testing.assert_array_equal(found.advantages, hcapo(table, hindsight=values, std="none"))
-    odd = (len(table) // 2) / len(table)
-    assert found.figures["hindsight_clipped"] == pytest.approx(odd)
-    assert found.figures["hindsight_ratio"] == pytest.approx(1 + 0.2 * odd)
-    assert not np.array_equal(RECIPES["hcapo"](table), grpo(table))  # the returns to come are still compared
-    made = trainer(credit=RECIPES["hcapo"], iterations=1, temperature=0.9)
-    assert made.learner.scorer.config.temperature == 0.9  # type: ignore[union-attr]
-    assert 0.8 <= made.run()[-1]["hindsight_ratio"] <= 1.2
-    assert made.learner.scorer.describe()["final"] == "state"  # type: ignore[union-attr]
 
 
 def test_final_states_that_do_not_fit() -> None:

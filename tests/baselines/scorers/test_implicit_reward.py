@@ -20,7 +20,7 @@ from tests.baselines.corridor_learning import CONFIG, babbling_policy, rollouts,
 from tests.baselines.scorers.heads import agrees, tiny_models
 from tests.cases import cases
 from tests.playing import filled
-from tests.wrappers.credit.learned import AUTHORS, PAPER, batches, load, mask, token_logprobs
+from tests.wrappers.credit.learned import AUTHORS, batches, load, mask, token_logprobs
 from wrappers.credit.evidence import pair_accuracy
 
 RATE = 1e-3
@@ -400,44 +400,13 @@ def test_the_tiny_model_has_its_losses_gradients_and_steps(name: str) -> None:
         agrees(result["theta"], result["answers"][name], loss_at)
 
 
-def _by_trajectory(name: str, table: StepTable, steps: np.ndarray) -> tuple[float, np.ndarray]:
-    """A loss, and what it would fall by a change of every trajectory's sum (or mean) of log-ratios."""
-    ratios = torch.from_numpy(steps / BETA).requires_grad_()
-    loss = loss_of(name, table, BETA * ratios)
-    (gradient,) = torch.autograd.grad(loss, ratios)
-    first = gradient.numpy()[table.order[table.offsets[:-1]]]
-    return float(loss.detach()), first * (np.diff(table.offsets) if "mean" in name else 1)
-
-
-@cases(
-    "name, reference, keys, gradient",
-    ("dpo_sum", "old", ("istar", "dpo_sum"), "grad_by_trajectory_q"),
-    ("dpo_mean", "old", ("istar", "dpo_mean"), "grad_by_trajectory_mean_q"),
-    ("ce_sum", "old", ("istar", "ce_sum"), "grad_by_trajectory_q"),
-    ("ce", "init", ("prime", "ce"), "grad_by_trajectory_q"),
-)
-def test_the_papers_losses_and_gradients(name: str, reference: str, keys: tuple[str, str], gradient: str) -> None:
-    steps = BETA * (token_logprobs("prm") - token_logprobs(reference)).sum(1)
-    compared = 0
-    for (table, rows), result in zip(batches(), load(PAPER)["results"], strict=True):
-        expected = result[keys[0]][keys[1]]
-        if expected["loss"] is None:
-            assert not len(pairs_of(table))
-            continue
-        loss, by_trajectory = _by_trajectory(name, table, steps[rows])
-        assert loss == pytest.approx(expected["loss"], abs=1e-8)
-        np.testing.assert_allclose(by_trajectory, expected[gradient], atol=1e-8, rtol=1e-6)
-        compared += 1
-    assert compared > 20  # most synthetic groups are won, or lost, throughout
-
-
 def test_the_releases_losses_and_gradients() -> None:
     old, compared = BETA * (token_logprobs("prm") - token_logprobs("old")).sum(1), 0
     start = BETA * (token_logprobs("prm") - token_logprobs("init")).sum(1)
     lengths = mask().sum(1)
     for (table, rows), result in zip(batches(), load(AUTHORS)["results"], strict=True):
         assert lengths[rows].all()
-        ours = [(_by_trajectory("ce", table, start[rows])[0], result["prime"]["ce_loss"])]
+        ours = [(float(loss_of("ce", table, torch.from_numpy(start[rows]))), result["prime"]["ce_loss"])]
         ratios = torch.from_numpy(old[rows] / BETA).requires_grad_()
         per_step = cross_entropy(BETA * ratios, torch.from_numpy(table.won))
         (gradient,) = torch.autograd.grad(per_step, ratios)

@@ -53,8 +53,6 @@ from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow
 from wrappers.credit import action_targets
 from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.igpo import igpo
-from wrappers.credit.method import PENALTY
 from wrappers.distance import Distances
 from wrappers.reply import VectorReplyParser
 
@@ -239,14 +237,6 @@ def test_distances_by_hand() -> None:
     assert found == pytest.approx(graphgpo(WON, omega=0.8, unit="visit", exponent="next", unreachable="infinite"))
 
 
-def test_its_state_is_all_that_it_needs() -> None:
-    scorer, other = TaskDistance(TaskDistanceConfig(max_tasks=5)), TaskDistance()
-    learn_distances(scorer, WON)
-    other.load_state_dict(scorer.state_dict())
-    assert other.scores(LOST).tolist() == scorer.scores(LOST).tolist() != [0, 0, 0]
-    assert scorer.describe() != other.describe()
-
-
 def corridors(num_envs, **options):
     return VectorReplyParser(
         gym.make_vec("AgentRL/Corridor-v0", num_envs, autoreset_mode="Disabled", length=3, **options)
@@ -387,15 +377,3 @@ def test_unknown_answers_and_wrong_settings_are_refused() -> None:
     refuses(ValueError, "golds 'all'; known: 'first', 'best'", AnswerBeliefConfig, golds="all")
     with pytest.raises(ValueError, match="needs the form of an answer"):
         AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())
-
-
-def test_the_recipe_gives_the_functions_advantages_and_logs_the_beliefs() -> None:
-    table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
-    beliefs = np.random.default_rng(0).random(len(table))
-    found = RECIPES["igpo"].with_options(compare="separate").estimate(table, beliefs)
-    np.testing.assert_array_equal(found.advantages, igpo(table, beliefs=beliefs, compare="separate", **PENALTY))
-    assert found.figures == {
-        "belief": pytest.approx(beliefs.mean()), "belief_last": pytest.approx(beliefs[table.last].mean())
-    }  # fmt: skip
-    rows = trainer(babbling_policy(), credit=RECIPES["igpo"], iterations=8, group_size=8, kl=0.0).run()
-    assert rows[-1]["belief"] > rows[1]["belief"]  # the corridor's right answer is "right"

@@ -12,7 +12,7 @@ import torch
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.recipes import RECIPES
-from baselines.scorers.action_value import ActionValue, ActionValueConfig, action_loss
+from baselines.scorers.action_value import ActionValue, action_loss
 from baselines.scorers.contribution import Contribution, ContributionConfig, sum_error
 from baselines.scorers.critic import Critic, CriticConfig, value_error
 from baselines.scorers.segmented_reward import SegmentedReward, SegmentedRewardConfig
@@ -34,7 +34,6 @@ from tests.baselines.scorers.heads import agrees, awake, finite_differences, lea
 from tests.playing import filled
 from tests.wrappers.credit import learned
 from wrappers.credit import action_targets
-from wrappers.credit.hisr import hisr
 from wrappers.credit.returns import discounted_returns
 from wrappers.credit.segments import by_count, by_turn, whole
 
@@ -145,7 +144,7 @@ def test_the_gradient_is_that_of_a_loop_over_steps_and_tokens(level: Any, monkey
     assert critic.model.head.weight.grad is not None
 
 
-def test_the_unit_of_the_rewards_does_not_matter() -> None:
+def test_the_unit_of_the_rewards_does_not_matter_and_no_gradient_that_is_not_finite_moves_weights() -> None:
     table, found = written(), []
     returns = discounted_returns(table, 0.9)
     for unit in (1.0, 1000.0):
@@ -156,6 +155,11 @@ def test_the_unit_of_the_rewards_does_not_matter() -> None:
         found.append(critic.scores(table) / unit)
     assert found[0].std() > 0
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+    critic, table = talking(small_policy()), written()
+    before = {name: value.clone() for name, value in critic.model.state_dict().items()}
+    with pytest.raises(FloatingPointError, match="critic's gradient norm is nan"):
+        critic.update(table, np.zeros(len(table)), np.full(len(table), np.nan), np.random.default_rng(0), 1e-3)
+    assert all(torch.equal(value, before[name]) for name, value in critic.model.state_dict().items())
 
 
 def test_value_clipping_and_explained_variance() -> None:
@@ -206,14 +210,6 @@ def test_other_architectures_have_values_and_mixed_precision_ends_below_the_head
     assert np.isfinite(critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)["value_loss"])
 
 
-def test_a_gradient_that_is_not_finite_keeps_the_weights() -> None:
-    critic, table = talking(small_policy()), written()
-    before = {name: value.clone() for name, value in critic.model.state_dict().items()}
-    with pytest.raises(FloatingPointError, match="critic's gradient norm is nan"):
-        critic.update(table, np.zeros(len(table)), np.full(len(table), np.nan), np.random.default_rng(0), 1e-3)
-    assert all(torch.equal(value, before[name]) for name, value in critic.model.state_dict().items())
-
-
 def sums(table: StepTable, scores: np.ndarray) -> np.ndarray:
     return np.bincount(table.trajectory, np.nan_to_num(scores), table.n_trajectories)
 
@@ -224,14 +220,6 @@ def test_losses_and_gradients_of_the_reference() -> None:
 
     for table, result, places in tiny_models():
         agrees(result["w"], result["answers"]["spa_mse"], lambda w: error(table, w[places]))  # noqa: B023
-    said = learned.scores("contribution")
-    results = learned.load(learned.PAPER)["results"]
-    for (table, rows), result in zip(learned.batches(), results, strict=True):
-        contributions = torch.tensor(said[rows], requires_grad=True)
-        loss = error(table, contributions)
-        (gradient,) = torch.autograd.grad(loss, contributions)
-        assert loss.item() == pytest.approx(result["spa"]["mse"], abs=1e-6)
-        np.testing.assert_allclose(gradient.numpy(), result["spa"]["mse_grad_by_step"], atol=1e-6)
     table = played()
     lost = StepTable.from_trajectories(each for each in table.to_trajectories() if not each.won)
     scorer = Contribution(small_policy())
@@ -311,37 +299,11 @@ def test_it_finds_the_decisive_step_of_the_corridor() -> None:
     assert np.mean(np.array(best) == table.last[longer]) > 0.9
 
 
-def by_two(table: StepTable) -> Any:
-    return by_count(table, 2)
-
-
-def test_before_it_learns_only_grounding_rewards() -> None:
+def test_segmented_rewards_begin_as_grounding_and_pass_settings_on() -> None:
     table = played(8)
     np.testing.assert_allclose(SegmentedReward(babbling_policy()).scores(table), 0.3 * (table.valid - 1.0))
     bonus = SegmentedReward(babbling_policy(), SegmentedRewardConfig(grounding="bonus", alpha=0.5)).scores(table)
     np.testing.assert_allclose(bonus, 0.5 * table.valid)
-
-
-@pytest.mark.parametrize("segments", [by_turn, by_two])
-def test_rewards_are_hisrs_of_both_models(segments: Any) -> None:
-    table, policy = played(8), babbling_policy()
-    config = SegmentedRewardConfig(contribution=ContributionConfig(segments=segments), place="spread")
-    reward, rng = SegmentedReward(policy, config), np.random.default_rng(0)
-    before = digest(policy)
-    figures = reward.update(table, reward.scores(table), None, rng, 1e-3)
-    assert digest(policy) == before
-    assert {"contribution_loss", "hindsight_loss"} <= set(figures)
-    contributions, importance = reward.contribution.scores(table), reward.hindsight.scores(table)
-    assert np.nan_to_num(contributions).any()
-    assert (importance != 1).any()
-    expected = hisr(
-        table, contributions=contributions, importance=importance, segments=segments(table), place="spread",
-        grounding="penalty",
-    )  # fmt: skip
-    np.testing.assert_array_equal(reward.scores(table), expected)
-
-
-def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
     reward = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7).learner.scorer
     assert isinstance(reward, SegmentedReward)
     for part in (reward.contribution, reward.hindsight):
@@ -354,7 +316,7 @@ def rollouts_alone(table: StepTable) -> torch.Tensor:
     return torch.from_numpy(0.95 ** (np.diff(table.offsets)[table.trajectory] - 1 - table.t) * table.won)
 
 
-def test_recorded_losses_of_action_values() -> None:
+def test_recorded_losses_of_action_values_and_given_targets() -> None:
     for table, result, places in tiny_models():
         target = rollouts_alone(table)
         agrees(result["w"], result["answers"]["q_mse"], lambda w: action_loss(w[places], target, "squared").mean())  # noqa: B023
@@ -364,19 +326,12 @@ def test_recorded_losses_of_action_values() -> None:
         targets = torch.from_numpy(action_targets(table, unit="state"))
         loss = action_loss(torch.logit(torch.from_numpy(said[rows])), targets, "cross-entropy").mean()
         assert loss.item() == pytest.approx(result["agentprm"]["bce"], abs=1e-6)
-
-
-@pytest.mark.parametrize("passes", [{}, {"microbatch_rows": 2}, {"microbatch_tokens": 20}])
-def test_gradients_of_action_values_are_those_of_finite_differences(passes: Any) -> None:
     table = played()
-    targets = action_targets(table, gamma=0.9, outcome="won")
-    config = ActionValueConfig(head="mlp", gamma=0.9, minibatch_rows=1000, max_grad_norm=1e9, **passes)
-
-    def loss(scorer: Any) -> float:
-        said = scorer.scores(table)
-        return float(-np.mean(targets * np.log(said) + (1 - targets) * np.log(1 - said)))
-
-    finite_differences(awake(ActionValue(two_layers(table), config)), table, loss)
+    scorer = ActionValue(small_policy())
+    targets = np.linspace(0, 1, len(table))
+    assert scorer.update(table, targets, targets, np.random.default_rng(0), 1e-3)["explained_variance"] == 1.0
+    with pytest.raises(ValueError, match=r"needs targets between 0 and 1; row 0 has -0\.5"):
+        scorer.update(table, targets, targets - 0.5, np.random.default_rng(0), 1e-3)
 
 
 def test_it_learns_what_actions_are_worth_in_the_corridor() -> None:
@@ -391,12 +346,3 @@ def test_it_learns_what_actions_are_worth_in_the_corridor() -> None:
     assert said["3", "right"] > 0.8
     for cell in "123":
         assert said[cell, "right"] == max(x for (state, _), x in said.items() if state == cell)
-
-
-def test_given_targets_are_fitted_instead() -> None:
-    table = played()
-    scorer = ActionValue(small_policy())
-    targets = np.linspace(0, 1, len(table))
-    assert scorer.update(table, targets, targets, np.random.default_rng(0), 1e-3)["explained_variance"] == 1.0
-    with pytest.raises(ValueError, match=r"needs targets between 0 and 1; row 0 has -0\.5"):
-        scorer.update(table, targets, targets - 0.5, np.random.default_rng(0), 1e-3)

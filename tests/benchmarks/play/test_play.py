@@ -14,12 +14,12 @@ from benchmarks.json_files import read_json
 from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
-from benchmarks.play.search_players import METHODS, STUDY, drawn
+from benchmarks.play.search_players import METHODS, STUDY
 from benchmarks.report.page import html
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
 from tests.baselines.configs import config_of
 from tests.benchmarks import command
-from tests.benchmarks.command import results_of, run
+from tests.benchmarks.command import played, run
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -168,7 +168,7 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
 
     def play(corpus, asked):
         given = {"corpus": str(corpora[corpus]), "questions": str(questions[asked])}
-        return results_of(tmp_path / "out", "searchqa/test", **given)
+        return played(tmp_path / "out", "searchqa/test", **given)
 
     assert play("one", "one").panel.hash == play("copy", "copy").panel.hash
     refuses(OtherConfigurationError, r"world.corpus: there '\w+', here '", play, "other", "one")
@@ -435,45 +435,6 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def study(folder):
     return STUDY.load(folder / "search.json")
-
-
-def test_every_method_stays_within_its_budget_and_search_solves_what_random_moves_do_not(study):
-    assert [(score.player, score.budget) for score in study.scores] == [
-        ("alone", 0), *((method, budget) for method in METHODS for budget in (50, 200)),
-    ]  # fmt: skip
-    for score in study.scores:
-        assert len(score.success) == 12
-        assert score.steps <= score.budget
-        assert score.tokens == score.scored == 0  # the random policy writes none
-    solved = {(score.player, score.budget): score.success.count("1") for score in study.scores}
-    assert solved["mcts", 200] > solved["alone", 0]
-    assert solved["mcts", 200] >= solved["best_of_n", 200]
-
-
-def test_the_graph_of_a_search_holds_what_was_simulated(study):
-    graphs = {(graph.method, graph.stage): graph for graph in drawn(study)}
-    assert {method for method, _ in graphs} == set(METHODS)
-    for (method, stage), graph in graphs.items():
-        assert graph.nodes[0].start
-        assert graph.nodes[0].depth == 0
-        assert sum(edge.count for edge in graph.edges) >= len(graph.edges)
-        assert graph.episodes <= int(stage.split()[0]), method
-        won = [i for i, node in enumerate(graph.nodes) if node.success]
-        assert bool(won) == bool(graph.won)
-        assert all(graph.nodes[i].distance == 0 for i in won)
-        for edge in graph.edges:
-            source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-            assert target.depth <= source.depth + 1
-            if target.distance is not None:
-                assert source.distance is not None
-                assert source.distance <= target.distance + 1
-
-
-def test_a_tree_of_the_root_counts_its_simulations(study):
-    score = next(score for score in study.scores if (score.player, score.budget) == ("mcts", 50))
-    graph = score.graph
-    # Without rollouts a simulation is a step; those that lead to states met before are judged by nobody.
-    assert graph.nodes[0].visits <= graph.episodes <= 50
 
 
 def test_the_page_holds_the_table_and_the_graphs(study, folder):

@@ -73,7 +73,7 @@ def test_the_command_compares_every_pair(two_players, tmp_path):
     assert found["needed"] < 30
 
 
-def test_results_of_other_tasks_or_conditions_are_refused(two_players):
+def test_results_of_other_tasks_or_conditions_and_other_files_are_refused(two_players, tmp_path):
     one = load(two_players / "random")
     other = dataclasses.replace(
         one, panel=dataclasses.replace(one.panel, hash="0" * 16, options={"max_episode_steps": 9})
@@ -95,9 +95,6 @@ def test_results_of_other_tasks_or_conditions_are_refused(two_players):
     one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"levels": c})) for c in "xy")
     assert len(compare_results([one, other], ["a", "b"])) == 1  # other files, the same tasks
     refuses(ResultsError, "at least two", compare_results, [one], ["a"])
-
-
-def test_a_file_that_is_none_is_named(tmp_path):
     (tmp_path / "results.json").write_text("{}", encoding="utf-8")
     assert "results.json" in run("compare", tmp_path, tmp_path, status=2)
 
@@ -146,13 +143,10 @@ def test_what_does_not_belong_together_is_refused(panels, tmp_path):
     refuses(ResultsError, "download the folder again", hub.read_folder, tmp_path)
 
 
-def test_a_name_that_cannot_be_one_is_refused_before_anything_is_written(panels, tmp_path):
+def test_the_folder_is_sent_as_a_private_data_set_under_a_name_that_can_be_one(panels, tmp_path, monkeypatch):
     out = tmp_path / "out"
     said = run("hub", panels, "--out", out, "--upload", "a/b/c", status=2)
     assert ("--upload" in said, "a/b/c" in said, out.exists()) == (True, True, False)
-
-
-def test_the_folder_is_sent_as_a_private_data_set(panels, tmp_path, monkeypatch):
     api = create_autospec(huggingface_hub.HfApi, instance=True)
     api.create_repo.return_value = "https://hub/datasets/me/results"
     monkeypatch.setattr(hub, "HfApi", lambda: api)

@@ -102,13 +102,6 @@ def test_clones_experts_and_graphs_of_a_run(found) -> None:
     assert [edge.gain for edge in grpo.edges] == [edge.gain for edge in rewardflow.edges]
 
 
-def test_a_part_that_is_missing_or_damaged_is_named(finished_run, config, tmp_path):
-    refuses(ResultsError, r"clone-seed0/finished.json: no such file", STUDY.gather, config, tmp_path)
-    folder = shutil.copytree(finished_run, tmp_path / "copy")
-    (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
-    refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
-
-
 def test_parts_wait_for_theirs(config):
     assert list(parts(config)) == [
         "clone-seed0", "clone-seed1", "references",
@@ -202,10 +195,14 @@ def test_a_random_models_adapter_learns_from_conversations_and_a_killed_run_give
     assert "the whole conversation" in page
 
 
-def test_load_gives_back_what_was_saved(found, tmp_path):
+def test_results_are_read_as_they_were_saved_and_parts_that_are_missing_named(found, tmp_path, finished_run, config):
     STUDY.save(found, tmp_path / RESULTS)
     assert STUDY.load(tmp_path / RESULTS) == found
     assert encode(found) == json.loads((tmp_path / RESULTS).read_text("utf-8"))
+    refuses(ResultsError, r"clone-seed0/finished.json: no such file", STUDY.gather, config, tmp_path)
+    folder = shutil.copytree(finished_run, tmp_path / "copy")
+    (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
+    refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
 
 
 @cases(
@@ -266,7 +263,7 @@ def test_a_method_goes_on_from_the_clone_and_is_scored_like_any_other(finished_r
     assert (STUDY.path(tmp_path, part).parent / "model").is_dir()
 
 
-def test_settings_and_names(config) -> None:
+def test_settings_and_names_of_both_kinds_are_read(config) -> None:
     setting = imitation_setting(config, 3)
     assert list(setting.tasks) == [{"split": "train", "index": i} for i in range(config.clone_tasks)]
     assert setting.supervised["learning_rate"] == 3e-3
@@ -278,9 +275,6 @@ def test_settings_and_names(config) -> None:
         setup=dataclasses.replace(config.setup, options={}, plenty={}),
     )  # fmt: skip
     refuses(typer.BadParameter, "hindsight", _check_envs, other)
-
-
-def test_names_of_both_kinds_are_read_where_both_are_trained():
     assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
     assert isinstance(method_of("rft"), Imitation)
     refuses(typer.BadParameter, "gives no credit", named_methods, "rft")
@@ -326,15 +320,12 @@ def copy(finished_run, tmp_path):
     return shutil.copytree(finished_run, tmp_path / "copy")
 
 
-def test_a_finished_run_is_in_order(finished_run):
+def test_a_finished_run_is_in_order_without_a_reference_too(finished_run, copy):
     lines = list(check_artefacts(finished_run))
     assert [line.split(":")[0] for line in lines] == [
         "results.json", "curves.png", "report.html", "clone-seed0", "clone-seed1",
         "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",
     ]  # fmt: skip
-
-
-def test_a_method_without_a_reference_has_no_divergence(copy):
     path = copy / "grpo-seed0" / "log.jsonl"
     rows = [json.loads(line) | {"kl": 0.0} for line in path.read_text("utf-8").splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -427,14 +418,11 @@ def test_the_page_holds_table_curves_episodes_graphs_and_warnings(found, finishe
     assert "<h2>Warnings</h2>" not in render(dataclasses.replace(found, runs=none))
 
 
-def test_boards_have_tiles_and_text_environments_are_shown_as_text(found):
+def test_boards_have_tiles_and_observations_stay_in_the_data(found):
     data = page_data(found)
     symbols = {symbol for graph in data["graphs"] for node in graph["nodes"] for symbol in node["text"]}
     assert symbols - {"\n"} <= set(data["tiles"])
     assert (settings_of("AgentRL/ALFWorld-v0").tiles, settings_of("AgentRL/Sokoban-v0").tiles["X"]) == (None, "box")
-
-
-def test_observations_cannot_break_out_of_the_data_and_long_ones_are_cut(found):
     for evil in ("</script><script>alert(1)</script> <b>&", "y" * 1_000_000):
         frame = dataclasses.replace(found.episodes[0].frames[0], text=evil)
         episode = dataclasses.replace(found.episodes[0], frames=[frame])
@@ -482,15 +470,12 @@ def test_the_terminal_shows_every_policy_and_number_at_any_width(finished_run, t
         assert "100.0" in " ".join(lines)
 
 
-def test_the_caption_says_how_many_tasks_and_seeds(found):
+def test_the_caption_counts_tasks_and_seeds_and_kinds_of_tasks_have_a_table_per_split(found):
     assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
     assert "admissible" not in caption(found)
     setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
     limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
     assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
-
-
-def test_kinds_of_tasks_have_a_table_per_split(found):
     setting = found.config.env, settings_of("alfworld")
     assert kind_tables(found) == []
     kinds = list(setting[1].kind_names)[:2]

@@ -33,7 +33,6 @@ from benchmarks.training.shaping import COMPARED, STUDY, ShapingConfig, ShapingR
 from benchmarks.training.studies import STUDIES, Arm, PaperStudy, load, plan_of, table
 from policies.scripted import RandomPolicy
 from tests.benchmarks import command
-
 from tests.cases import cases
 from tests.refusals import refuses
 from website.method_results import with_studies
@@ -217,7 +216,7 @@ def one_sided(seeds):
     return dataclasses.replace(made, records=[*searched, *records])
 
 
-def test_comparisons_areas_tokens_and_falls_by_hand():
+def test_comparisons_areas_tokens_falls_and_the_report_by_hand():
     (oracle,) = evidence.compare(evidence_of(4))
     # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
@@ -233,6 +232,11 @@ def test_comparisons_areas_tokens_and_falls_by_hand():
     cells = {row[0]: row for row in evidence.rows(evidence_of(4))}
     assert cells["grpo"][4] == "1"  # 7 of 128 after 16
     assert (cells["oracle"][4], cells["oracle"][-1], cells["grpo"][3]) == ("0", "settled", "not reached (0)")
+    lines = evidence.reported(evidence_of(4))
+    assert len(lines) == 14
+    assert all(lines.values())
+    assert lines["seeds"] == "0, 1, 2, 3"
+    assert "length" in lines["task set"]
 
 
 def test_looks_go_on_until_settled_or_out_of_time():
@@ -252,14 +256,6 @@ def test_looks_go_on_until_settled_or_out_of_time():
     assert looked[0] == [3, 4, 5, 6]
     with pytest.raises(typer.BadParameter, match="expected grpo among the methods"):
         run_until_settled(dataclasses.replace(PLAN, methods=["oracle"]), run, 1.0, console)
-
-
-def test_every_line_of_the_report_is_filled():
-    lines = evidence.reported(evidence_of(4))
-    assert len(lines) == 14
-    assert all(lines.values())
-    assert lines["seeds"] == "0, 1, 2, 3"
-    assert "length" in lines["task set"]
 
 
 def test_the_dose_of_a_run_by_hand(tmp_path):

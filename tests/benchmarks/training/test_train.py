@@ -134,7 +134,7 @@ def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypat
     run(*asked, "--option", f"data={games}")
 
 
-def test_settings_win_in_order_paper_sizes_changes() -> None:
+def test_settings_win_in_order_paper_sizes_changes_and_are_listed() -> None:
     row, printed = settings_of("alfworld"), paper("hisr", "alfworld")
     found = run_settings(row, method="hisr", model="tiny", seed=3, paper=printed, sizes={"groups": 5},
                          changes={"groups": 6, "optimiser.epochs": 2})  # fmt: skip
@@ -147,6 +147,9 @@ def test_settings_win_in_order_paper_sizes_changes() -> None:
     script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
                           paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
     assert (script.training.loss.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
+    every = run("--set", "list")
+    assert all(name in every for name in ("learning_rate", "loss.kl", "memory.microbatch_tokens", "schedule.warmup"))
+    assert "iterations in which the rate rises linearly" in run("--set", "schedule")
 
 
 def test_long_prompts_are_as_the_model_and_the_paper_say(tmp_path: Path) -> None:
@@ -188,12 +191,6 @@ def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     assert "give it easier tasks, or a warm start" in page
     assert 'src="http' not in page
     assert (a / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_set_lists_its_fields() -> None:
-    every = run("--set", "list")
-    assert all(name in every for name in ("learning_rate", "loss.kl", "memory.microbatch_tokens", "schedule.warmup"))
-    assert "iterations in which the rate rises linearly" in run("--set", "schedule")
 
 
 TINY = ["--env", "corridor", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]

@@ -40,17 +40,11 @@ from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 
-EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
-
 
 def made(tmp_path_factory, *options):
     place = tmp_path_factory.mktemp(options[0]) / "study"
     run("study", *options, "--out", place)
     return place
-
-
-def untimed(measured):
-    return [dataclasses.replace(each, seconds=0.0) for each in measured.standings]
 
 
 @pytest.fixture(scope="module")
@@ -68,41 +62,12 @@ def ranking(tmp_path_factory):
     return made(tmp_path_factory, "ranking", "--groups", 6)
 
 
-@pytest.fixture(scope="module")
-def ranked(ranking):
-    return RANKING.load(ranking / "ranking.json")
-
-
-def test_every_credit_is_measured_and_what_knows_more_ranks_better(measured):
+def test_a_player_that_never_wins_has_no_mean(measured):
+    """What the credits of the quick league come to is in the golden studies/league."""
     assert [standing.env for standing in measured.standings] == list(ENVIRONMENTS)
-    assert list(measured.credits) == [*names_of("methods"), "vine", "random"]
-    for standing in measured.standings:
-        exact = standing.env in EXACT
-        assert standing.main.truth == ("distance" if exact else "value")
-        assert (standing.main.error == 0) is exact
-        assert (standing.main.steps is None) is not exact
-        assert 0 < standing.main.known <= 1
-        known = len(measured.credits) - (not exact)  # the solver's turn credit needs exact distances
-        assert len(standing.main.scores) == len(measured.config.sizes) * known
-    assert measured.mean("sokoban", "turn_credit total, solver", "within", 4) > 0.4
-    assert measured.mean("sokoban", "graphgpo step", "within", 4) > 0.4
-    assert abs(measured.mean("sokoban", "random", "within", 4)) < 0.25
-    assert measured.mean("searchqa", "vine", "within", 4) > 0.2
     lost = dataclasses.replace(measured.standings[0], success=0.0)
-    assert measured.standings[0].counts
-    assert not lost.counts
+    assert (measured.standings[0].counts, lost.counts) == (True, False)
     assert dataclasses.replace(measured, standings=[lost]).mean("sokoban", "graphgpo step", "within", 4) is None
-
-
-def test_the_same_command_continues_and_changes_nothing(league, measured):
-    kept = (league / "webshop-expert-50.json").read_text("utf-8")
-    (league / "sotopia-expert-50.json").unlink()
-    result = run("study", "league", "--quick", "--out", league)
-    assert "6 of 7 players are finished" in result
-    assert "sotopia, expert 50: 0 of 16 episodes" in result
-    assert (league / "webshop-expert-50.json").read_text("utf-8") == kept
-    assert untimed(LEAGUE.load(league / "league.json")) == untimed(measured)
-    assert re.search(r"graphgpo_filled +\.?\d", result)
 
 
 def test_both_truths_of_an_exact_environment(tmp_path):
@@ -146,39 +111,6 @@ def test_what_is_asked_wrongly_is_said(league, options, words):
     assert re.search(words, run("study", "league", "--quick", "--out", league, *options, status=2), re.DOTALL)
 
 
-def test_references_are_what_they_must_be(ranked):
-    for player in ranked.standings:
-        held = player.main
-        for size in ranked.config.sizes:
-            oracle, random = (held.score(name, size).measures for name in ("oracle", "random"))
-            for name in ("within", "same", "overall", "sign", "sign_all"):
-                assert oracle[name].mean == pytest.approx(1)
-            assert oracle["coverage"].mean == pytest.approx(1 - held.steps["unchanged"])
-            assert abs(random["within"].mean) < 0.15
-            assert random["sign_all"].mean == pytest.approx(0.5, abs=0.1)
-
-
-def test_every_credit_is_measured_at_every_size(ranked):
-    success = [player.success for player in ranked.standings]
-    assert [player.player for player in ranked.standings] == ["random", "expert 25", "expert 50", "expert 75"]
-    assert success == sorted(success)
-    assert list(ranked.credits) == ranked.config.credits
-    for player in ranked.standings:
-        assert len(player.main.scores) == len(ranked.credits) * 4
-        for score in player.main.scores:
-            assert set(score.measures) == set(MEASURES)
-            for interval in score.measures.values():
-                assert interval is None or interval.low <= interval.mean <= interval.high
-        for size in ranked.config.sizes:
-            differences = player.main.score("gigpo step", size).differences
-            assert all(differences[name] is None or differences[name].mean == 0 for name in MEASURES)
-        # GRPO, RLOO and GiGPO compare returns, which do not depend on the group: a larger one moves and rescales them,
-        # and the order of any two steps stays.
-        for credit in ("grpo", "rloo", "gigpo step"):
-            values = {player.main.measure(credit, "same", size).mean for size in ranked.config.sizes}
-            assert max(values) - min(values) < 1e-12
-
-
 @pytest.mark.parametrize("name", ["league", "ranking"])
 def test_the_page_holds_everything_and_asks_for_nothing(request, name):
     folder = request.getfixturevalue(name)
@@ -193,13 +125,10 @@ def test_the_page_holds_everything_and_asks_for_nothing(request, name):
         assert f"{rank.mean:.2f} [{rank.low:.2f}, {rank.high:.2f}]" in written
 
 
-def test_the_seed_decides():
+def test_the_seed_decides_and_the_methods_of_2026_rank_as_their_values_do():
     one, again, other = (measure(configure_ranking(groups=2, seed=seed), "sokoban", "expert 50") for seed in (0, 0, 1))
     assert one.held == again.held
     assert one.held != other.held
-
-
-def test_the_methods_of_2026_rank_as_their_values_do():
     config = configure_ranking(groups=24, player=["expert 50"], credits="2026")
     assert "hgpo step" not in config.credits
     held = measure(config, "sokoban", "expert 50").main
@@ -282,7 +211,7 @@ def test_every_scorer_is_measured_before_and_after_learning(study):
             assert min(result.score_seconds, result.update_seconds, result.policy_seconds) > 0
 
 
-def test_the_same_command_continues_and_changes_nothing_but_times(folder, study):
+def test_the_same_command_measures_what_is_missing_with_the_same_clone(folder, study):
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
     result = run("study", "scorers", "--quick", "--out", folder)
@@ -290,12 +219,6 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder, study)
     assert "critic: 2 of 2 iterations" in result
     assert "cloning" not in result
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
-    times = dict.fromkeys(("score_seconds", "update_seconds", "policy_seconds"), 0.0)
-    before, after = (
-        [dataclasses.replace(result, **times) for result in one.results]
-        for one in (study, SCORING.load(folder / "scorers.json"))
-    )
-    assert before == after
 
 
 def test_batches_are_levels_that_were_not_cloned_and_the_policy_stands_still(fixed, held_out):
