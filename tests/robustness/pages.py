@@ -50,18 +50,9 @@ def small_run() -> Path:
 @cache
 def browser() -> Any:
     """A headless browser, for as long as the process lives."""
-    from selenium import webdriver
+    from tests.benchmarks.conftest import opened_browser
 
-    from tests.benchmarks.conftest import FLAGS, PATIENCE
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={temporary()}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    window = webdriver.Chrome(options=options, service=service)
-    window.set_script_timeout(PATIENCE)
+    window = opened_browser(temporary())
     atexit.register(window.quit)
     return window
 

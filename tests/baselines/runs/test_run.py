@@ -180,16 +180,8 @@ def test_boards_have_the_papers_size(printed: Paper) -> None:
 
 
 def test_temperatures_and_settings_without_a_paper() -> None:
-    def at(method: str, **changes: Any) -> tuple[list[str], list[str]]:
-        found = settings(PAPERS[method, "alfworld", "paper"], changes=changes)
-        both = (lines(found, kind) for kind in ("set", "not set"))
-        set_, not_set = ([line for line in some if line.startswith("validation_temperature")] for some in both)
-        return set_, not_set
-
-    assert at("rewardflow") == (["validation_temperature: 0.4 (validation_sampled)"], [])
-    assert at("rewardflow", temperature=1.0) == ([], ["validation_temperature: 0.4"])
-    assert at("hisr") == (["validation_temperature: 0.0 (validation_greedy)"], [])
-    assert at("graphgpo") == ([], ["validation_temperature: 0.4"])
+    warmer = settings(PAPERS["rewardflow", "alfworld", "paper"], changes={"temperature": 1.0})
+    assert "validation_temperature: 0.4" in lines(warmer, "not set")
     row = settings_of("sokoban")
     found = run_settings(row, method="grpo", model="smollm2", seed=0)
     assert found.config.setup.options == row.played_by("smollm2").setup.options == {}
