@@ -290,12 +290,10 @@ def test_the_gate_multiplies_alpha() -> None:
     assert seen.figures["prm_gate"] == trust
     expected = process_reward(table, scores=scores, **{**made.options, "alpha": 3.0 * trust})
     np.testing.assert_allclose(seen.advantages, expected)
-
-
-@pytest.mark.parametrize("gate", ["accuracy", "centred", "agreement"])
-def test_a_scorer_that_is_wrong_throughout_is_not_turned_round(gate: str) -> None:
+    # A scorer that is wrong throughout is not turned round.
     table = episodes("s -up-> goal +", "s -left-> pit")
-    assert recipe("judge").with_options(gate=gate).estimate(table, np.array([-1.0, 1.0])).figures["prm_gate"] == 0.0
+    for gate in ("accuracy", "centred", "agreement"):
+        assert made.with_options(gate=gate).estimate(table, np.array([-1.0, 1.0])).figures["prm_gate"] == 0.0
 
 
 def test_scores_of_tokens_are_primes() -> None:

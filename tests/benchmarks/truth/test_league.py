@@ -15,17 +15,15 @@ from baselines.runs.config import Config
 from baselines.scorers.privileged import belief_gains, beliefs, turn_gaps
 from benchmarks.json_files import ResultsError
 from benchmarks.report.markdown import replaced
-from benchmarks.report.page import markdown
 from benchmarks.run import STUDIES
 from benchmarks.study import Study
 from benchmarks.training import informed
 from benchmarks.training.head_to_head_page import section as section_of
-from benchmarks.training.head_to_head_page import write_between_marks
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.records import Point, Record, Setting, load_folders
 from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
-from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
+from benchmarks.truth.league import LEAGUE, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.privileged import STUDY as PRIVILEGED
 from benchmarks.truth.privileged import configure, section
@@ -41,29 +39,16 @@ from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 
 
-def made(tmp_path_factory, *options):
-    place = tmp_path_factory.mktemp(options[0]) / "study"
-    run("study", *options, "--out", place)
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    place = tmp_path_factory.mktemp("league") / "study"
+    run("study", "league", "--quick", "--out", place)
     return place
 
 
-@pytest.fixture(scope="module")
-def league(tmp_path_factory):
-    return made(tmp_path_factory, "league", "--quick")
-
-
-@pytest.fixture(scope="module")
-def measured(league):
-    return LEAGUE.load(league / "league.json")
-
-
-@pytest.fixture(scope="module")
-def ranking(tmp_path_factory):
-    return made(tmp_path_factory, "ranking", "--groups", 6)
-
-
-def test_a_player_that_never_wins_has_no_mean(measured):
+def test_a_player_that_never_wins_has_no_mean(league):
     """What the credits of the quick league come to is in the golden studies/league."""
+    measured = LEAGUE.load(league / "league.json")
     assert [standing.env for standing in measured.standings] == list(ENVIRONMENTS)
     lost = dataclasses.replace(measured.standings[0], success=0.0)
     assert (measured.standings[0].counts, lost.counts) == (True, False)
@@ -109,20 +94,6 @@ def test_a_cloned_policy_plays_in_its_environment(finished_run):
 )
 def test_what_is_asked_wrongly_is_said(league, options, words):
     assert re.search(words, run("study", "league", "--quick", "--out", league, *options, status=2), re.DOTALL)
-
-
-@pytest.mark.parametrize("name", ["league", "ranking"])
-def test_the_page_holds_everything_and_asks_for_nothing(request, name):
-    folder = request.getfixturevalue(name)
-    study = {"league": LEAGUE, "ranking": RANKING}[name]
-    measured = study.load(folder / f"{name}.json")
-    written = (folder / "report.html").read_text("utf-8")
-    assert set(re.findall(r"https?://[^\s\"'<)]+", written)) <= {"http://www.w3.org/2000/svg"}
-    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert (folder / "report.md").read_text("utf-8") == markdown(study.shown(measured))
-    for standing in measured.standings:
-        rank = standing.main.measure("graphgpo step", "within", max(measured.config.sizes))
-        assert f"{rank.mean:.2f} [{rank.low:.2f}, {rank.high:.2f}]" in written
 
 
 def test_the_seed_decides_and_the_methods_of_2026_rank_as_their_values_do():
@@ -300,15 +271,6 @@ def test_the_pages_have_what_the_records_say() -> None:
             page.write_text(right, encoding="utf-8")
         assert page.read_text(encoding="utf-8") == right
     assert shown == {*sections}
-
-
-def test_the_command_writes_the_captions_of_several_studies_once(tmp_path: Path) -> None:
-    pages = [tmp_path / "results" / name for name in ("horizon.md", "head-to-head-tables.md")]
-    pages[0].parent.mkdir()
-    for page in pages:
-        page.write_bytes((RESULTS / page.name).read_bytes())
-    write_between_marks(load_folders(RESULTS / "privileged"), tmp_path / "results")
-    assert [page.read_bytes() for page in pages] == [(RESULTS / page.name).read_bytes() for page in pages]
 
 
 def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:

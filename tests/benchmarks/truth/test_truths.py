@@ -307,11 +307,8 @@ def test_players_and_tasks() -> None:
     assert tasks_of("sokoban", 1) == [{"split": "validation", "index": 0}]
     assert tasks_of("alfworld", 1) == [{"split": "valid_unseen", "index": 256}]
     assert tasks_of("alfworld", 1, "test") == [{"split": "valid_unseen", "index": 0}]
-
-
-@pytest.mark.parametrize("optimal", [-0.1, 1.1])
-def test_no_probability(optimal):
-    refuses(ValueError, "probability", NoisyExpert, optimal)
+    for optimal in (-0.1, 1.1):
+        refuses(ValueError, "probability", NoisyExpert, optimal)
 
 
 def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp_path):
