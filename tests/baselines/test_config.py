@@ -70,18 +70,7 @@ def test_a_wrong_value_is_named(changes: dict[str, Any], words: str) -> None:
         refuses(ValueError, words, make, **changes)
 
 
-def test_distillation_is_a_part_of_the_loss_and_has_names_of_its_own() -> None:
-    one = TrainerConfig(loss=Loss(kl=0.5, distillation=Distillation(weight=2.0)))
-    for same in ({"distillation.weight": 2.0}, {"distillation": {"weight": 2.0}}, {"loss.distillation.weight": 2.0}):
-        assert TrainerConfig(**{"loss.kl": 0.5}, **same) == one
-    assert one.settings()["distillation.weight"] == 2.0
-    assert TrainerConfig(**one.settings()) == one
-    assert one.changed(loss={"kl": 0.0}).loss == Loss(kl=0.0, distillation=Distillation(weight=2.0))
-    assert one.changed(loss=Loss(kl=0.0)).loss.distillation == Distillation()
-    refuses(TypeError, r"TrainerConfig.distillation must be a Distillation, got 3", TrainerConfig, distillation=3)
-
-
-def test_settings_are_given_in_groups_or_flat() -> None:
+def test_settings_are_given_in_groups_or_flat_and_distillation_is_a_part_of_the_loss() -> None:
     config = TrainerConfig(
         groups=np.int64(3), learning_rate=1, loss=Loss(kl=np.float32(0.5)), memory=Memory(microbatch_rows=None)
     )
@@ -116,3 +105,11 @@ def test_settings_are_given_in_groups_or_flat() -> None:
     ]  # fmt: skip
     later = [name for name in NAMES if name.startswith(("distillation.", "rollout.probe_every", "rollout.on_mismatch"))]
     assert sorted([*by_name(dict.fromkeys(flat, 0)), *later]) == sorted(NAMES)
+    one = TrainerConfig(loss=Loss(kl=0.5, distillation=Distillation(weight=2.0)))
+    for same in ({"distillation.weight": 2.0}, {"distillation": {"weight": 2.0}}, {"loss.distillation.weight": 2.0}):
+        assert TrainerConfig(**{"loss.kl": 0.5}, **same) == one
+    assert one.settings()["distillation.weight"] == 2.0
+    assert TrainerConfig(**one.settings()) == one
+    assert one.changed(loss={"kl": 0.0}).loss == Loss(kl=0.0, distillation=Distillation(weight=2.0))
+    assert one.changed(loss=Loss(kl=0.0)).loss.distillation == Distillation()
+    refuses(TypeError, r"TrainerConfig.distillation must be a Distillation, got 3", TrainerConfig, distillation=3)

@@ -214,7 +214,7 @@ def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None
     assert all(torch.isfinite(value).all() for value in saved.values())
 
 
-def test_unusable_policies_and_no_iterations() -> None:
+def test_unusable_policies_no_iterations_and_missing_parsers_are_said() -> None:
     refuses(ValueError, "no training tasks", lambda: Trainer(small_policy(), corridor(), RECIPES["grpo"], [], CONFIG))
     with pytest.raises(TypeError, match=r"credit must be a function .*, got 'gigpo'; baselines\.recipes\.recipe\("):
         Trainer(small_policy(), corridor(), "gigpo", TASKS, CONFIG)  # type: ignore[arg-type]
@@ -222,9 +222,6 @@ def test_unusable_policies_and_no_iterations() -> None:
     with pytest.warns(UserWarning, match="iterations=0, the policy is validated and not trained") as caught:
         assert [row["iteration"] for row in built.run()] == [0]
     assert [warning.filename for warning in caught] == [__file__]
-
-
-def test_parsers_are_warned_of() -> None:
     envs = CorridorVectorEnv(4, max_episode_steps=6, autoreset_mode="Disabled")
     with pytest.warns(
         UserWarning, match=r"begin with '<action>', and nothing in CorridorVectorEnv.* reads them"

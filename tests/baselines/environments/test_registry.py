@@ -42,7 +42,7 @@ from tests.baselines.configs import config_of
 from tests.refusals import refuses
 
 
-def test_rows_are_found_by_names_ids_and_splits() -> None:
+def test_rows_are_found_by_names_ids_and_splits_and_need_a_list_of_tasks(monkeypatch) -> None:
     config = config_of("sokoban")
     assert config.setup == Setup(plenty={"num_levels": 100_000})
     assert held_out_tasks(config)[-1] == {"split": "test", "index": 63}
@@ -52,6 +52,13 @@ def test_rows_are_found_by_names_ids_and_splits() -> None:
     assert settings_of("AgentRL/Other-v0").setup == dataclasses.replace(SOKOBAN.setup, plenty={})
     assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
     assert len(choose_panel("sokoban", {})[0].tasks) == 1000
+
+    class Bare(TextEnv[str]):
+        observation_space = action_space = TextSpace()
+
+    Bare.__abstractmethods__ = frozenset()
+    monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
+    refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
@@ -93,15 +100,6 @@ def test_a_whole_split_is_played_kind_by_kind(tmp_path):
     played = play_panel(found, find_player("explorer", row, found.arguments, Sampling(), tmp_path), tmp_path).summary
     assert set(played.kinds) == set(ALFWORLD.kind_names)
     assert played.success.mean > 0.8
-
-
-def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
-    class Bare(TextEnv[str]):
-        observation_space = action_space = TextSpace()
-
-    Bare.__abstractmethods__ = frozenset()
-    monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
-    refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})
 
 
 def test_no_word_of_a_meeting_is_spelled_out() -> None:

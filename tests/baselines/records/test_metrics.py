@@ -217,16 +217,13 @@ def test_samples_say_what_was_seen_said_and_credited(tmp_path: Path) -> None:
         assert "cell" in line["prompt"]
 
 
-def test_a_resumed_run_writes_the_same_samples(tmp_path: Path) -> None:
+def test_samples_are_the_same_when_resumed_and_cleaned(tmp_path: Path) -> None:
     trainer(folder=tmp_path / "a", iterations=3).run(Samples(tmp_path / "a"))
     trainer(folder=tmp_path / "b", iterations=2).run(Samples(tmp_path / "b"))
     with open(tmp_path / "b" / "samples.jsonl", "a") as file:
         file.write('{"iteration": 3, "reply": "of a future that was lost"}\n')
     trainer(folder=tmp_path / "b", iterations=3, resume=True).run(Samples(tmp_path / "b"))
     assert lines(tmp_path / "a") == lines(tmp_path / "b")
-
-
-def test_foreign_text_is_cleaned_and_nan_is_null(tmp_path: Path) -> None:
     callback = Samples(tmp_path, rows=100)
 
     def spoil(run: Any, table: Any, row: Any) -> None:
@@ -324,7 +321,7 @@ def test_each_thing_is_said_once_and_when_it_is_so(rows: list[Row], expected: li
     assert said(run_of(*rows)) == expected
 
 
-def test_what_was_not_measured_is_no_sign() -> None:
+def test_words_fit_what_happened_and_what_was_not_measured_is_no_sign() -> None:
     rows = run_of({}, {}, {}, {})
     for row in rows[1:]:
         row["invalid_rate"] = row["signal"] = None  # type: ignore[assignment]
@@ -335,28 +332,6 @@ def test_what_was_not_measured_is_no_sign() -> None:
     # Without groups of several episodes there is no contrast to look at: success alone says it.
     alone = [{"iteration": i, "success": 0.0 if i > 2 else 0.4} for i in range(1, 6)]
     assert said(alone) == [(5, "collapse")]
-
-
-@cases(
-    "kept, words",
-    # Iteration 3 was played by the policy after two updates.
-    ({1: "checkpoint-000001", 2: "best-000002", 3: "checkpoint-000003"}, "go back to best-000002;"),
-    ({3: "checkpoint-000003"}, "no earlier checkpoint is left (checkpoint.every, checkpoint.keep): start again"),
-    ({}, "start again; to prevent this, use a smaller learning_rate or a KL penalty"),
-)
-def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: str) -> None:
-    rows = run_of({"success": 0.6}, {"success": 0.5}, {"success": 0.3}, {"success": 0.1}, FLAT, FLAT, FLAT)
-    collapse = watch(rows, kept=kept)["warning_collapse"]
-    assert collapse.startswith("success was 60% and has been 0 for 3 iterations")
-    assert "The last good iteration was 3, with a success of 30%" in collapse  # at least half of the best
-    assert words in collapse
-    rows = run_of({"entropy": 2.0}, {"entropy": 1.0}, {"entropy": 0.3}, {"entropy": 0.1}, {"entropy": 0.1})
-    entropy = watch(rows, kept=kept)["warning_entropy"]
-    assert entropy.startswith("the entropy fell from 2 to 0.1 nats per token at a success of 50%")
-    assert words in entropy
-
-
-def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> None:
     solved: Row = {"success": 1.0, "contrast": 0.0, "signal": 0.0}
     easy = watch(run_of(*[solved] * 5))
     assert list(easy) == ["warning_little_signal"]
@@ -377,6 +352,25 @@ def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> N
     success = np.array([[True, False], [False, False], [False, False], [True, True]])
     returns = np.array([[1.0, 1.0], [0.2, 0.3], [0.1 + 0.2, 0.3], [1.0, 1.0]])
     assert Evaluation(success, returns, np.ones((4, 2), np.int64), np.zeros((4, 2), np.int64)).contrast == 0.5
+
+
+@cases(
+    "kept, words",
+    # Iteration 3 was played by the policy after two updates.
+    ({1: "checkpoint-000001", 2: "best-000002", 3: "checkpoint-000003"}, "go back to best-000002;"),
+    ({3: "checkpoint-000003"}, "no earlier checkpoint is left (checkpoint.every, checkpoint.keep): start again"),
+    ({}, "start again; to prevent this, use a smaller learning_rate or a KL penalty"),
+)
+def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: str) -> None:
+    rows = run_of({"success": 0.6}, {"success": 0.5}, {"success": 0.3}, {"success": 0.1}, FLAT, FLAT, FLAT)
+    collapse = watch(rows, kept=kept)["warning_collapse"]
+    assert collapse.startswith("success was 60% and has been 0 for 3 iterations")
+    assert "The last good iteration was 3, with a success of 30%" in collapse  # at least half of the best
+    assert words in collapse
+    rows = run_of({"entropy": 2.0}, {"entropy": 1.0}, {"entropy": 0.3}, {"entropy": 0.1}, {"entropy": 0.1})
+    entropy = watch(rows, kept=kept)["warning_entropy"]
+    assert entropy.startswith("the entropy fell from 2 to 0.1 nats per token at a success of 50%")
+    assert words in entropy
 
 
 def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:

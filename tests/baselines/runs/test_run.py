@@ -196,7 +196,7 @@ SHAPE = {
 }  # fmt: skip
 
 
-def test_allocations_are_counted_while_they_live() -> None:
+def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
     before = torch.zeros(700)
     with Allocations() as found:
         one = torch.zeros(1000)
@@ -208,9 +208,6 @@ def test_allocations_are_counted_while_they_live() -> None:
         del view
     assert (found.now, found.peak) == (2000, 4000 + 2000 + 2000)
     assert two.sum() + earlier.sum() == 500
-
-
-def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
     model = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64).model
     counted = count_pass(model.config, torch.float32, 0, None, False, 4, 16, 5)  # 4 rows of 16 tokens, 5 of replies
     for weight in model.parameters():
@@ -285,7 +282,7 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
         assert found["update"].get("engine", 0.0) == pytest.approx(taken)
 
 
-def test_a_validation_of_more_episodes_than_an_iteration_is_planned(folder: Path) -> None:
+def test_larger_validations_and_warm_starts_are_planned(folder: Path) -> None:
     settings, planner = planned(folder)
     validation, one, token = planner.plan(settings).stages["validation"], planner.played, 2 * 28 * 2 * 128 * 2
     # 32 tasks beside 8 episodes; the keys of the greedy player's turns are there while the other one plays.
@@ -296,9 +293,6 @@ def test_a_validation_of_more_episodes_than_an_iteration_is_planned(folder: Path
     refuses(DoesNotFitError, r"available: --validation-tasks 8 makes it 6\.\d+ GiB", planner.check, settings)
     few = configured(settings, validation_tasks=8)
     assert "validation" not in planner.check(few).stages
-
-
-def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -> None:
     settings, planner = planned(folder, clone=4)
     plan = planner.plan(settings)
     cloning, update = plan.stages["cloning"], plan.stages["update"]

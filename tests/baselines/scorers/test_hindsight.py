@@ -127,7 +127,7 @@ def test_it_learns_which_reply_the_outcome_tells() -> None:
     assert model.scores(table)[right].mean() > 0.7 / chance > 1.3
 
 
-def test_bounds_and_what_is_refused() -> None:
+def test_bounds_what_is_refused_and_final_states_that_do_not_fit() -> None:
     table = rollouts(size=8)
     model = Hindsight(babbling_policy(), HindsightConfig(clip=2.0))
     scores = np.where(np.arange(len(table)) < 3, np.exp(-2.0), 1.0)
@@ -137,6 +137,13 @@ def test_bounds_and_what_is_refused() -> None:
     unknown = lambda *_, **__: {"input_ids": [0]}  # noqa: E731  # every word
     blind = SimpleNamespace(model=policy.model, score=policy.score, tokenizer=unknown)
     refuses(ValueError, r"same tokens of 'Lost.\\n' and 'Won.\\n'", Hindsight, blind)
+    policy = babbling_policy()
+    table = rollouts(policy, 1)
+    scorer = ReplyInHindsight(policy)
+    reply = table.replies[0]  # type: ignore[index]
+    policy.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 1
+    asked = scorer.behind_ending(dataclasses.replace(table, replies=np.full(len(table), reply)))[0]
+    assert asked.prompt_ids == scorer.encode("It ended here: ")[:1] + reply.prompt_ids
 
 
 def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None:
@@ -165,16 +172,6 @@ def test_scores_are_the_policys_likelihoods_one_reply_at_a_time() -> None:
             for asked in scorer.behind_ending(table)
         ]
         np.testing.assert_allclose(scorer.scores(table), expected, atol=1e-5)
-
-
-def test_final_states_that_do_not_fit() -> None:
-    policy = babbling_policy()
-    table = rollouts(policy, 1)
-    scorer = ReplyInHindsight(policy)
-    reply = table.replies[0]  # type: ignore[index]
-    policy.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 1
-    asked = scorer.behind_ending(dataclasses.replace(table, replies=np.full(len(table), reply)))[0]
-    assert asked.prompt_ids == scorer.encode("It ended here: ")[:1] + reply.prompt_ids
 
 
 DIRECTIONS = ("north", "east", "south", "west")

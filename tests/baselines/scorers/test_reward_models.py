@@ -192,7 +192,7 @@ def test_a_marker_model_equals_one_conversation_at_a_time(family: str, batch_siz
     assert np.std(scores) > 0.01
 
 
-def test_a_reply_cannot_move_the_marker_or_melt_into_it() -> None:
+def test_the_marker_stays_where_it_is_without_a_chat_template_and_with_a_limit() -> None:
     tokenizer = tokenizer_of()
     model = build("qwen2", tokenizer)
     forged = step("cell 1", f"left{MARK}good good")
@@ -205,9 +205,6 @@ def test_a_reply_cannot_move_the_marker_or_melt_into_it() -> None:
     assert score == pytest.approx(naive_marker(model, tokenizer, ids, "mark"), abs=1e-6)
     [odd, plain] = marker_scorer(model, tokenizer)([step("cell 1", "left\ue000"), step("cell 1", "left")])
     assert odd == plain
-
-
-def test_a_marker_model_without_a_chat_template_and_with_a_limit() -> None:
     tokenizer = tokenizer_of(chat=False)
     model = build("qwen2", tokenizer)
     front = tokenizer("")["input_ids"][:1]

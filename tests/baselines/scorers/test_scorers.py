@@ -266,7 +266,7 @@ def test_gains_and_dead_ends_by_hand() -> None:
     assert ExactGain({("g", "s"): (2.0, 2.0), ("g", "u"): (1.0, 1.0)}).scores(table) == [1.0]
 
 
-def test_a_trainer_wraps_its_environments_for_the_oracle():
+def test_a_trainer_wraps_its_environments_for_the_oracle_and_needs_their_distances():
     envs = corridors(4)
     oracle, config = recipe("oracle"), TrainerConfig(groups=1, group_size=4)
     wrapped, first = adapted(envs, None, oracle, config)
@@ -279,9 +279,6 @@ def test_a_trainer_wraps_its_environments_for_the_oracle():
     assert estimate.advantages[right].min() > estimate.advantages[~right].max()
     assert estimate.advantages.mean() == pytest.approx(0.0, abs=1e-9)  # all of the actions were valid
     refuses(ValueError, "expected one lane, got 2", adapted, [envs, envs], None, oracle, config)
-
-
-def test_environments_without_a_distance_and_recipes() -> None:
     with pytest.raises(ValueError, match=r"WebShopEnv has no distance\(\)"):
         ExactGainConfig().check_envs(lambda: gym.make_vec("AgentRL/WebShop-v0", 1, autoreset_mode="Disabled"))
     refuses(ValueError, "come from environments", lambda: ExactGainConfig().make(None))

@@ -96,12 +96,9 @@ setTimeout(wait, 200);
 """
 
 
-def test_nothing_is_fetched(page):
+def test_nothing_is_fetched_and_the_chart_follows_its_buttons(page, finished_run):
     page.execute_async_script(PLOT)
     assert page.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)") == []
-
-
-def test_the_chart_follows_its_buttons(page, finished_run):
     greedy = page.execute_async_script(PLOT)
     press(page, "curve-mode", "sampled")
     sampled = page.execute_async_script(PLOT)
@@ -178,7 +175,7 @@ def test_episodes_are_stepped_through_and_played(page) -> None:
     assert page.find_element(By.ID, "episode-play").text == "play"
 
 
-def test_the_state_graph_follows_method_stage_and_colour(page):
+def test_the_state_graph_and_its_key_follow_method_stage_and_colour(page):
     seen = []
     for method in ("grpo", "rewardflow"):
         press(page, "graph-method", method)
@@ -192,9 +189,6 @@ def test_the_state_graph_follows_method_stage_and_colour(page):
     # Of the clone's episodes the gains are the same for both methods; everything else differs.
     assert seen[0] == seen[4]
     assert len(set(seen)) >= 5
-
-
-def test_the_key_lists_the_distances_that_are_drawn(page):
     for method in ("grpo", "rewardflow"):
         press(page, "graph-method", method)
         for stage in ("clone", "trained"):

@@ -76,6 +76,13 @@ def test_every_run_leaves_its_files_and_starts_from_the_clone_of_its_seed(finish
     for seed in config.seeds:
         starts = {(run.curve[0].greedy, run.curve[0].success) for run in found.runs if run.seed == seed}
         assert len(starts) == 1
+    assert list(parts(config)) == [
+        "clone-seed0", "clone-seed1", "references",
+        "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",
+    ]  # fmt: skip
+    assert [needs(config, part) for part in parts(config)] == [
+        [], [], [], *[["clone-seed0"]] * 2, *[["clone-seed1"]] * 2
+    ]  # fmt: skip
 
 
 def test_clones_experts_and_graphs_of_a_run(found) -> None:
@@ -100,16 +107,6 @@ def test_clones_experts_and_graphs_of_a_run(found) -> None:
     # The same episodes of the clone, so the same picture; only the advantages are the method's own.
     assert grpo.nodes == rewardflow.nodes
     assert [edge.gain for edge in grpo.edges] == [edge.gain for edge in rewardflow.edges]
-
-
-def test_parts_wait_for_theirs(config):
-    assert list(parts(config)) == [
-        "clone-seed0", "clone-seed1", "references",
-        "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",
-    ]  # fmt: skip
-    assert [needs(config, part) for part in parts(config)] == [
-        [], [], [], *[["clone-seed0"]] * 2, *[["clone-seed1"]] * 2
-    ]  # fmt: skip
 
 
 def test_a_failing_part_is_reported_with_its_traceback(config, tmp_path):
@@ -465,7 +462,7 @@ def test_the_caption_counts_tasks_and_seeds_and_kinds_of_tasks_have_a_table_per_
     assert table.heads[-1] == "All (6)"
 
 
-def test_curves_average_seeds_at_shared_iterations(found):
+def test_curves_average_seeds_and_their_picture_explains_its_band(found, tmp_path):
     # grpo: seed 0 has iterations 0, 2, 4; seed 1 has 0 and 2 only.
     curves = {
         0: [CurvePoint(0, 0.0, 0.1, 0.2), CurvePoint(2, 10.0, 0.3, 0.4), CurvePoint(4, 20.0, 0.5, 0.6)],
@@ -478,9 +475,6 @@ def test_curves_average_seeds_at_shared_iterations(found):
     bands = zip(series["low"], series["mean"], series["high"], strict=True)
     assert all(low <= mean <= high for low, mean, high in bands)
     assert curve_series(dataclasses.replace(found, runs=runs), "sampled")[0]["mean"] == pytest.approx([0.1, 0.4])
-
-
-def test_the_picture_is_large_and_explains_its_band_in_distinct_colours(found, tmp_path):
     write_picture(draw_curves(found), tmp_path / "curves.png")
     content = (tmp_path / "curves.png").read_bytes()
     assert content.startswith(b"\x89PNG")

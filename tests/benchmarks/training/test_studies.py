@@ -258,7 +258,7 @@ def test_looks_go_on_until_settled_or_out_of_time():
         run_until_settled(dataclasses.replace(PLAN, methods=["oracle"]), run, 1.0, console)
 
 
-def test_the_dose_of_a_run_by_hand(tmp_path):
+def test_the_dose_and_the_decisions_of_a_run(tmp_path):
     trainer = SimpleNamespace(advantages=np.array([1.0, -1.0, np.nan, 0.0]))
     counted = Dose(tmp_path)
     counted(trainer, None, {"iteration": 0})
@@ -274,9 +274,6 @@ def test_the_dose_of_a_run_by_hand(tmp_path):
     runs = [dataclasses.replace(before, dose=dose, shares={"update": 0.25}) for dose in doses]
     assert cost_cells(runs)[6:] == ["25", "-", "1,100", "-", "-", "-", "-"]
     assert cost_cells([before]) == ["1", "100", "3,600", *["-"] * 10]  # without shares and dose
-
-
-def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_not_known():
     config = plan_study(settings_of("corridor"), "tiny", ["grpo"], [0], settings=1, options={"length": 2}).config
     assert decisions(config.learning, RandomPolicy(), 0) == 1.0
     config = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0], settings=1).config
