@@ -91,7 +91,6 @@ def test_options_follow_the_name(text: str, name: str, options: dict[str, Any]) 
     ("gigpo:gamma=2", "gamma must be between 0 and 1, got 2.0"),
     ("gigpo:gamma=much", "gamma must be a number, got 'much'"),
     ("gigpo:std=nune", "unknown std 'nune'; .*did you mean 'none'"),
-    ("gigpo:preset=papers", "unknown preset 'papers'; .*did you mean 'paper'"),
     ("ppo:whiten=1", "whiten must be True or False, got '1'"),
     ("gigpo:gamma", "expected gigpo:option=value, each option once, got 'gamma'"),
     ("gigpo:gamma=.9:gamma=.8", "each option once, got 'gamma=.8'"),

@@ -283,7 +283,6 @@ FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal": 0.0}
 @cases(
     "rows, expected",
     ([{}] * 9, []),
-    ([{"success": 0.5 + i / 100} for i in range(20)], []),
     ([], []),
     # Ten in a row without success, whatever went before; once, though it goes on.
     ([LOST] * 9 + [{}] * 2, []),
