@@ -48,11 +48,6 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def small_options() -> list[str]:
-    return list(SMALL)
-
-
-@pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str = "master") -> Path:
     """Folder of a finished run; treat it as read-only."""
     from filelock import FileLock

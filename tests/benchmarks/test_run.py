@@ -22,6 +22,7 @@ from benchmarks.run import COMMANDS
 from benchmarks.training.head_to_head import plan_study
 from tests.baselines.configs import config_of
 from tests.benchmarks.command import run
+from tests.benchmarks.conftest import SMALL
 from tests.cases import cases
 
 
@@ -71,24 +72,22 @@ def test_players_search_and_methods_meet_in_an_environment_of_ones_own(tmp_path)
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 
-def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(
-    finished_run, small_options, tmp_path
-):
+def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(finished_run, tmp_path):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
-    words = run(*small_options, "--out", str(folder))
+    words = run(*SMALL, "--out", str(folder))
     assert "7 of 7 runs are finished" in words
     assert "A smoke test: 2 iterations of 16 episodes" in words
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
     shutil.rmtree(folder / "rewardflow-seed1")
-    assert "6 of 7 runs are finished" in run(*small_options, "--out", str(folder))
+    assert "6 of 7 runs are finished" in run(*SMALL, "--out", str(folder))
     first, again = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
     plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (first, again)]
     assert plain[0] == plain[1]
 
 
-def test_another_configuration_in_the_same_folder_is_refused(finished_run, small_options):
-    words = run(*small_options, "--steps", "3", "--out", str(finished_run), status=2)
+def test_another_configuration_in_the_same_folder_is_refused(finished_run):
+    words = run(*SMALL, "--steps", "3", "--out", str(finished_run), status=2)
     assert "steps: there 2, here 3" in words
     assert "--out" in words
 
@@ -108,9 +107,9 @@ def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_
 
 
 @pytest.mark.slow
-def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_options, tmp_path):
+def test_interrupted_and_continued_equals_uninterrupted(finished_run, tmp_path):
     fewer = {"grpo,rewardflow": "grpo", "0,1": "0"}
-    options = [fewer.get(word, word) for word in small_options]
+    options = [fewer.get(word, word) for word in SMALL]
     command = [sys.executable, "-m", "benchmarks.run", *options, "--out", str(tmp_path / "out")]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

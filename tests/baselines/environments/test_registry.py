@@ -24,14 +24,7 @@ from baselines.environments.telecom import _MISTAKES, NOISE, TELECOM, Trainee
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
 from baselines.runs.config import Config
-from baselines.runs.stack import (
-    held_out_tasks,
-    make_envs,
-    new_policy,
-    tasks,
-    training_tasks,
-    validation_tasks,
-)
+from baselines.runs.stack import held_out_tasks, make_envs, new_policy, tasks, training_tasks, validation_tasks
 from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player

@@ -213,14 +213,8 @@ def verl(played):
             taken = f"Prior to this step, you have already taken {step} step(s). " if step else ""
             now = f"Your current observation is: {texts[step]}"
             prompt = f"user\n{taken}{now}\nYour admissible actions of the current situation are: ['look']."
-            rows.append(
-                {
-                    "input": prompt,
-                    "output": f"<think>So.</think><action>{action.title()}</action>",
-                    "score": 10.0,
-                    "step": 3,
-                }
-            )
+            said = f"<think>So.</think><action>{action.title()}</action>"
+            rows.append({"input": prompt, "output": said, "score": 10.0, "step": 3})
     return "\n".join(map(json.dumps, rows))
 
 
@@ -469,43 +463,30 @@ def test_results_are_compared_or_refused_with_their_file(tmp_path: Path) -> None
     assert min(counts) > 200
 
 
-@cases(
-    "change, words",
-    ({"score": [1.0, 1e308]}, "the task 'test/1' has a score outside 0..1: [1.0, 1e+308]"),
-    ({"score": [1.0, -0.5]}, "the task 'test/1' has a score outside 0..1: [1.0, -0.5]"),
-    ({"won": [True]}, "the task 'test/1' has not all of 2 samples"),
-)
-def test_a_task_that_cannot_be_is_named(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    one = made_up()
-    tasks = [one.tasks[0], dataclasses.replace(one.tasks[1], **change)]
-    write_json(dataclasses.replace(one, tasks=tasks), tmp_path / "x")
-    with pytest.raises(ResultsError) as error:
-        load(tmp_path / "x")
-    assert words in str(error.value)
-
-
-def test_a_number_that_is_none_is_refused_where_any_value_may_stand(tmp_path: Path) -> None:
-    write_json(made_up(), tmp_path / "x")
-    text = (tmp_path / "x").read_text(encoding="utf-8")
-    number = "9" * 99
+def test_tasks_and_numbers_that_cannot_be_and_other_tasks_are_named(tmp_path: Path) -> None:
+    one, path = made_up(), tmp_path / "x"
+    for change, words in (
+        ({"score": [1.0, 1e308]}, "the task 'test/1' has a score outside 0..1: [1.0, 1e+308]"),
+        ({"score": [1.0, -0.5]}, "the task 'test/1' has a score outside 0..1: [1.0, -0.5]"),
+        ({"won": [True]}, "the task 'test/1' has not all of 2 samples"),
+    ):
+        write_json(dataclasses.replace(one, tasks=[one.tasks[0], dataclasses.replace(one.tasks[1], **change)]), path)
+        refuses(ResultsError, re.escape(words), load, path)
+    write_json(one, path)
+    text, number = path.read_text(encoding="utf-8"), "9" * 99
     for old, new in (('"a": 2', '"a": NaN'), ('"weights": null', '"weights": 1e400'), ('"n": [1]', f'"n": [{number}]')):
         assert old in text
-        (tmp_path / "y").write_text(text.replace(old, new), encoding="utf-8")
-        refuses(ResultsError, r"y: .*delete it", lambda: load(tmp_path / "y"))
-
-
-@cases(
-    "tasks, words",
-    ([1, 0], "the same tasks are in another order"),
-    ([0], "only in one"),
-    ([0, 1, 1], "occur 2 and 3 times"),
-)
-def test_results_whose_hash_is_not_that_of_their_tasks_are_not_paired(tasks: list[int], words: str) -> None:
-    one = made_up()
-    other = dataclasses.replace(one, tasks=[one.tasks[i] for i in tasks])
-    with pytest.raises(ResultsError, match="not the same tasks in the same order") as error:
-        compare_results([one, other], ["one", "other"])
-    assert words in str(error.value)
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        refuses(ResultsError, r"x: .*delete it", load, path)
+    # Results whose hash is not that of their tasks are not paired.
+    for tasks, words in (
+        ([1, 0], "the same tasks are in another order"), ([0], "only in one"), ([0, 1, 1], "occur 2 and 3 times"),
+    ):  # fmt: skip
+        other = dataclasses.replace(one, tasks=[one.tasks[i] for i in tasks])
+        said = refuses(
+            ResultsError, "not the same tasks in the same order", compare_results, [one, other], ["one", "other"]
+        )
+        assert words in said
 
 
 def test_another_listing_is_refused_with_its_line(tmp_path: Path) -> None:
