@@ -41,7 +41,7 @@ def table_of(lengths: list[int], finishes: list[Any], trajectory: list[int]) -> 
     return filled(replies=replies, trajectory=trajectory, reward=[1.0] * len(lengths))
 
 
-def test_long_and_cut_replies_by_hand() -> None:
+def test_long_and_cut_replies_by_hand_in_a_tree_too() -> None:
     # Limit 10, buffer 4: free up to 6 tokens, then 1/4 of the penalty per token, all of it at 10.
     table = table_of([1, 6, 7, 9, 10], ["stop"] * 5, [0, 0, 0, 0, 0])
     found = less_overlong(table, limit=10, buffer=4, penalty=2.0)
@@ -67,6 +67,17 @@ def test_long_and_cut_replies_by_hand() -> None:
     assert written(found) is found
     assert len(written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))) == 0
     refuses(ValueError, "row 1 has no reply, its prompt did not fit", lambda: make_batch(table, np.ones(4)))
+    # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
+    replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
+    table = filled(
+        replies=replies, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2],
+        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], parent={1: (0, 0), 2: (1, 1)},
+    )  # fmt: skip
+    kept = without_cut_off(table)
+    assert kept.trajectories == (1, 2)
+    assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
+    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
+    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 def talking(places: int = 12) -> VectorTranscript:
@@ -193,20 +204,6 @@ def test_a_scorer_of_whole_trajectories_says_that_it_takes_no_forks(recipe: str)
     learner = Learner(babbling_policy(), RECIPES[recipe], CONFIG)
     with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): \w+ reads whole trajectories"):
         learner.learn(forked(), 0, np.random.default_rng(0))
-
-
-def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
-    # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
-    replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
-    table = filled(
-        replies=replies, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2],
-        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], parent={1: (0, 0), 2: (1, 1)},
-    )  # fmt: skip
-    kept = without_cut_off(table)
-    assert kept.trajectories == (1, 2)
-    assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
-    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
-    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 class _Shifted(HuggingFacePolicy):

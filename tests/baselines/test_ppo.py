@@ -38,7 +38,7 @@ def table_of(*lengths: int) -> StepTable:
     )  # fmt: skip
 
 
-def test_by_hand() -> None:
+def test_by_hand_and_with_forks() -> None:
     table = table_of(1, 1, 1, 1)
     values = np.random.default_rng(0).normal(size=4)
     turn = ppo(table, values, **{**PLAIN, "level": "turn"})
@@ -64,6 +64,13 @@ def test_by_hand() -> None:
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), preset="authors", whiten=False)
     np.testing.assert_allclose(found.advantages, [[0.8, 0.7], [0.7, 0.0]])
     np.testing.assert_allclose(found.targets, [[0.9, 0.9], [1.0, 0.0]])
+    table = episodes("s -x-> u -x-> goal +", "0.0: u -x-> pit")
+    table = dataclasses.replace(table, replies=np.array([Reply("", (1,), (2,), (-1.0,))] * 3, object))
+    # One way leads to 1 and the other to 0: the first step is worth half.
+    assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
+    for level in ("token", "bi-level"):
+        with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
+            ppo(table, level=level)
 
 
 @pytest.mark.parametrize("level", ["turn", "token", "bi-level", "residual"])
@@ -107,16 +114,6 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
 )
 def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
     refuses(error, words, lambda: ppo(table_of(2, 1), **arguments))
-
-
-def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:
-    table = episodes("s -x-> u -x-> goal +", "0.0: u -x-> pit")
-    table = dataclasses.replace(table, replies=np.array([Reply("", (1,), (2,), (-1.0,))] * 3, object))
-    # One way leads to 1 and the other to 0: the first step is worth half.
-    assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
-    for level in ("token", "bi-level"):
-        with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
-            ppo(table, level=level)
 
 
 @pytest.mark.parametrize("level", ["token", "bi-level"])

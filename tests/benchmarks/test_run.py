@@ -20,7 +20,6 @@ from benchmarks.options import method_names
 from benchmarks.processes import JobFailedError
 from benchmarks.run import COMMANDS
 from benchmarks.training.head_to_head import plan_study
-from tests.baselines.configs import config_of
 from tests.benchmarks.command import run
 from tests.benchmarks.conftest import SMALL
 from tests.cases import cases
@@ -136,12 +135,6 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, tmp_path):
     assert scores(found).items() <= scores(whole).items()
     assert curves(found).items() <= curves(whole).items()
     assert ("grpo", 0) in curves(found)
-
-
-def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
-    tiny, pretrained = config_of("sokoban"), config_of("sokoban", "some/folder")
-    assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
-    assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
 
 def test_throughput_finds_unknown_parts_and_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):

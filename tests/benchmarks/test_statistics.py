@@ -52,7 +52,7 @@ def test_intervals_and_pairing_by_hand() -> None:
     assert 0 <= interval.low <= interval.mean == 0.25 <= interval.high <= 1
 
 
-def test_bands_over_seeds_by_hand() -> None:
+def test_bands_over_seeds_and_tasks_that_agree_or_not() -> None:
     # Rates 0.4, 0.5, 0.6: mean 0.5, standard deviation 0.1, t(0.975, 2) = 4.302653.
     band = seed_band([0.4, 0.5, 0.6], 100)
     assert band.mean == pytest.approx(0.5)
@@ -76,21 +76,6 @@ def test_bands_over_seeds_by_hand() -> None:
     refuses(ValueError, "at least two scores", paired_comparison, [1.0], [0.0])
     refuses(ValueError, "finite", paired_comparison, [1.0, np.nan], [0.0, 1.0])
     refuses(ValueError, "between 0 and 1, got 95", paired_comparison, [1, 0], [0, 0], confidence=95)
-
-
-@pytest.mark.parametrize("first", [np.ones(4), np.ones((3, 4)), np.ones((4, 1)), np.full((3, 4), 0.1 + 0.2)])
-def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None:
-    # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
-    none = paired_comparison(first, first)
-    assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
-    some = paired_comparison(first, np.zeros_like(first))
-    share = first.flat[0]
-    assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
-    assert even_difference(share, 4)[1] == 2 / 16  # all swapped or none, of 2^4
-    assert paired_comparison(first, first, confidence=0.5).high < 0.2
-
-
-def test_seeds_and_tasks_that_agree_or_not() -> None:
     first, second = np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9])
     assert np.ptp(first - second) > 0
     assert not paired_comparison(first, second).excludes_zero
@@ -114,6 +99,18 @@ def test_seeds_and_tasks_that_agree_or_not() -> None:
     found = paired_comparison(first, np.zeros((3, 500)))
     assert found.mean == pytest.approx(0.1)
     assert not found.excludes_zero
+
+
+@pytest.mark.parametrize("first", [np.ones(4), np.ones((3, 4)), np.ones((4, 1)), np.full((3, 4), 0.1 + 0.2)])
+def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None:
+    # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
+    none = paired_comparison(first, first)
+    assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
+    some = paired_comparison(first, np.zeros_like(first))
+    share = first.flat[0]
+    assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
+    assert even_difference(share, 4)[1] == 2 / 16  # all swapped or none, of 2^4
+    assert paired_comparison(first, first, confidence=0.5).high < 0.2
 
 
 def test_coverage_over_new_seeds_and_levels() -> None:

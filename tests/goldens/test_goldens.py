@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym.registry import ROWS
-from tests.goldens.catalogue import GOLDENS
-from tests.goldens.freeze import main
+from tests.goldens.freeze import GOLDENS, main
 from tests.goldens.records import DATA, circumstances, columns, computed, differences, encode, read, without_clock
 
 ALL = os.environ.get("STEPCREDIT_GOLDENS") == "all"

@@ -129,7 +129,7 @@ def test_a_wrong_name_or_option_says_what_is_expected(name, words):
 ADAM = Optimiser(weight_decay=0.01)
 
 
-def test_printed_rows_have_entries_and_recipes_their_options() -> None:
+def test_printed_rows_have_entries_recipes_their_options_and_differences_are_listed() -> None:
     table = episodes("a -x-> b -x-> goal +", "a -y-> c -y-> pit")
     for found in PAPERS.values():
         made = found.recipe()
@@ -150,6 +150,14 @@ def test_printed_rows_have_entries_and_recipes_their_options() -> None:
     refuses(ValueError, known, paper, "graphgpo", "sotopia")
     assert paper("graphgpo", "webshop", "script") is paper("graphgpo", "webshop")  # no script of its own
     assert paper("stepsearch", "searchqa").source == "script"  # nothing else was read
+    found = paper("rewardflow", "alfworld")
+    config = found.config(iterations=3, optimiser={"minibatch_rows": 64})
+    assert found.differences(config) == [
+        "optimiser.minibatch_rows: paper 256, here 64", "iterations: paper 100, here 3"
+    ]  # fmt: skip
+    elsewhere = {"steps: 25", "success_reward: 1.0", "reply_tokens: 512", "validation_temperature: 0.4"}
+    assert elsewhere <= set(found.unset())
+    assert found.config().loss.dual_clip is TrainerConfig().loss.dual_clip
 
 
 @cases(
@@ -171,17 +179,6 @@ def test_options_are_those_printed(method: str, envs: str, source: str, printed:
     for env in envs.split():
         found = PAPERS[method, env, source]  # type: ignore[index]
         assert {**found.options, **found.scorer}.items() >= printed.items()
-
-
-def test_differences_and_facts_that_are_set_elsewhere_are_listed() -> None:
-    found = paper("rewardflow", "alfworld")
-    config = found.config(iterations=3, optimiser={"minibatch_rows": 64})
-    assert found.differences(config) == [
-        "optimiser.minibatch_rows: paper 256, here 64", "iterations: paper 100, here 3"
-    ]  # fmt: skip
-    elsewhere = {"steps: 25", "success_reward: 1.0", "reply_tokens: 512", "validation_temperature: 0.4"}
-    assert elsewhere <= set(found.unset())
-    assert found.config().loss.dual_clip is TrainerConfig().loss.dual_clip
 
 
 def built(name: str, num_envs: int = 4) -> Any:

@@ -201,7 +201,7 @@ def played(context: Context = "expert", seed: int = 0) -> tuple[Any, Privileged,
     return player, envs, collect(envs, player, tasks=TASKS, group_size=4, seed=seed)
 
 
-def test_contexts_by_hand() -> None:
+def test_contexts_and_wrong_twins_by_hand() -> None:
     _, notes, table = played()
     found = contexts("expert", table, notes)
     for row, text in enumerate(found.right):
@@ -234,9 +234,6 @@ def test_contexts_by_hand() -> None:
     other.load_state_dict(scorer.state_dict())
     assert np.isfinite(other.scores(second)).all()
     np.testing.assert_array_equal(other.scores(second), scorer.scores(second))
-
-
-def test_wrong_twins_by_hand() -> None:
     table = filled(
         group=list("gggh"), trajectory=list("abcd"), state=list("sssv"), action=["one", "two", "six", "one"],
         next_state=list("uswg"), won=[0, 0, 0, 1], valid=[True, False, True, True],

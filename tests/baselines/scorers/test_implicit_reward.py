@@ -245,7 +245,7 @@ def test_references_follow_or_stand_still() -> None:
     np.testing.assert_array_equal(resumed.scores(table), before)
 
 
-def test_restricted_and_unsampled_replies() -> None:
+def test_restricted_and_unsampled_replies_and_temperatures() -> None:
     policy = small_policy(prefix="<action>", suffix="</action>", max_new_tokens=2, admissible=True)
     table = rollouts(policy, 8)
     assert all(reply.allowed for reply in table.replies)  # type: ignore[union-attr]
@@ -263,9 +263,6 @@ def test_restricted_and_unsampled_replies() -> None:
         reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
     start = ImplicitReward(babbling_policy(), ImplicitRewardConfig(reference="start"))
     assert start.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)["prm_grad_norm"] > 0
-
-
-def test_settings_and_temperatures() -> None:
     credit: Any = SimpleNamespace(scorer=ImplicitRewardConfig(), score_level="turn")
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
     assert learner.scorer.config.temperature == 0.7  # type: ignore[attr-defined]

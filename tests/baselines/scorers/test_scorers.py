@@ -216,7 +216,7 @@ def learn_distances(scorer: TaskDistance, table) -> dict[str, float]:
     return scorer.update(table, scorer.scores(table), None, np.random.default_rng(0), 1e-3)
 
 
-def test_distances_by_hand() -> None:
+def test_distances_gains_and_dead_ends_by_hand() -> None:
     scorer = TaskDistance(TaskDistanceConfig(gamma=0.5))
     assert scorer.scores(LOST).tolist() == [0, 0, 0]
     assert scorer.scores(WON).tolist() == [0.5, 1, 0]
@@ -232,20 +232,6 @@ def test_distances_by_hand() -> None:
     assert learn_distances(scorer, again) == {"tasks_seen_before": 1, "tasks_known": 1, "states_known": 4}
     found = recipe("tigpo").estimate(WON, TaskDistance().scores(WON)).advantages
     assert found == pytest.approx(graphgpo(WON, omega=0.8, unit="visit", exponent="next", unreachable="infinite"))
-
-
-def corridors(num_envs, **options):
-    return VectorReplyParser(
-        gym.make_vec("AgentRL/Corridor-v0", num_envs, autoreset_mode="Disabled", length=3, **options)
-    )
-
-
-def played_at_random(wrong, **options):
-    envs = Distances(corridors(8, wrong=wrong, **options))
-    return envs, collect(envs, RandomPolicy(), tasks=[{"split": "train", "index": 0}], group_size=8, seed=0)
-
-
-def test_gains_and_dead_ends_by_hand() -> None:
     envs, table = played_at_random("back")
     scores = ExactGain(envs.found).scores(table)
     room = np.array([3 if str(s).startswith("end") else int(s) for s in table.states])
@@ -261,6 +247,17 @@ def test_gains_and_dead_ends_by_hand() -> None:
     np.testing.assert_array_equal(ExactGain(found).scores(table), [-3.0, np.nan])
     table = filled(group=["g, round 2"], state=["s"], next_state=["u"])
     assert ExactGain({("g", "s"): (2.0, 2.0), ("g", "u"): (1.0, 1.0)}).scores(table) == [1.0]
+
+
+def corridors(num_envs, **options):
+    return VectorReplyParser(
+        gym.make_vec("AgentRL/Corridor-v0", num_envs, autoreset_mode="Disabled", length=3, **options)
+    )
+
+
+def played_at_random(wrong, **options):
+    envs = Distances(corridors(8, wrong=wrong, **options))
+    return envs, collect(envs, RandomPolicy(), tasks=[{"split": "train", "index": 0}], group_size=8, seed=0)
 
 
 def test_a_trainer_wraps_its_environments_for_the_oracle_and_needs_their_distances():
@@ -318,7 +315,7 @@ def test_only_the_answers_own_tokens_count_and_several_are_a_geometric_mean() ->
     assert best.scores(table) == pytest.approx(max(other, np.exp(np.mean(logprobs))), abs=1e-5)
 
 
-def test_prompts_limits_and_tasks() -> None:
+def test_prompts_limits_tasks_and_unknown_answers() -> None:
     policy = babbling_policy()
     scorer = AnswerBelief(policy, lambda task: ("right",), RIGHT)
     policy.model.config.max_position_embeddings = 3
@@ -338,6 +335,16 @@ def test_prompts_limits_and_tasks() -> None:
         scorer.golds_of("start-2")
     with pytest.raises(ValueError, match="a golden answer without tokens has no likelihood, got ''"):
         AnswerBelief(babbling_policy(), lambda task: ("",), RIGHT)._answer("")
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2, autoreset_mode="Disabled")
+    window = VectorPromptWindow(VectorReplyParser(envs), instructions=False)
+    with pytest.raises(ValueError, match=r"an environment that knows it, and .* has no `gold_answers\(task_id\)`"):
+        Trainer(babbling_policy(), window, RECIPES["igpo"], [{"index": 0}], CONFIG)
+    with pytest.raises(ValueError, match="an environment that knows it, and none was given"):
+        AnswerBeliefConfig().make(babbling_policy())
+    refuses(ValueError, r"form must be '' or a text with one \{\}", AnswerBeliefConfig, form="<answer>")
+    refuses(ValueError, "golds 'all'; known: 'first', 'best'", AnswerBeliefConfig, golds="all")
+    with pytest.raises(ValueError, match="needs the form of an answer"):
+        AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())
 
 
 def searchqa(**options: object) -> VectorPromptWindow:
@@ -358,16 +365,3 @@ def test_search_qa_tells_the_trainer_and_nobody_else() -> None:
     scorer = AnswerBeliefConfig().make_in(policy, envs)
     assert scorer.config.form == "<answer> {} </answer>"
     assert scorer.golds_of(infos["task_id"][0]) == envs.unwrapped.envs[0].question.golds[:1]  # type: ignore[attr-defined]
-
-
-def test_unknown_answers_and_wrong_settings_are_refused() -> None:
-    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2, autoreset_mode="Disabled")
-    window = VectorPromptWindow(VectorReplyParser(envs), instructions=False)
-    with pytest.raises(ValueError, match=r"an environment that knows it, and .* has no `gold_answers\(task_id\)`"):
-        Trainer(babbling_policy(), window, RECIPES["igpo"], [{"index": 0}], CONFIG)
-    with pytest.raises(ValueError, match="an environment that knows it, and none was given"):
-        AnswerBeliefConfig().make(babbling_policy())
-    refuses(ValueError, r"form must be '' or a text with one \{\}", AnswerBeliefConfig, form="<answer>")
-    refuses(ValueError, "golds 'all'; known: 'first', 'best'", AnswerBeliefConfig, golds="all")
-    with pytest.raises(ValueError, match="needs the form of an answer"):
-        AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())

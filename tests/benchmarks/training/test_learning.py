@@ -356,7 +356,7 @@ def render(found):
     return html(page, {each.file: b"" for each in page.figures})
 
 
-def test_the_page_fetches_nothing_and_equal_results_are_an_equal_page(finished_run, found, tmp_path):
+def test_the_page_fetches_nothing_and_holds_what_the_results_hold(finished_run, found, tmp_path):
     page = (finished_run / "report.html").read_text("utf-8")
     assert len(page) < 3_000_000
     # Of the chart library's script, which is the only one from elsewhere, the browser test says the same.
@@ -369,9 +369,6 @@ def test_the_page_fetches_nothing_and_equal_results_are_an_equal_page(finished_r
     assert written["report.html"] == page
     assert noted(finished_run).words in page
     assert "| rewardflow | " in written["report.md"]
-
-
-def test_the_page_holds_table_curves_episodes_graphs_and_warnings(found, finished_run):
     page = (finished_run / "report.html").read_text("utf-8")
     for policy in ("random", "expert", "clone", "grpo", "rewardflow"):
         assert f'<th scope="row">{policy}</th>' in page

@@ -282,7 +282,7 @@ def test_the_dose_and_the_decisions_of_a_run(tmp_path):
     assert decisions(config.learning, RandomPolicy(), 0) is None
 
 
-def test_the_horizon_has_a_picture(tmp_path):
+def test_the_horizon_has_a_picture_and_factors_references_of_their_own(tmp_path):
     longer = dataclasses.replace(
         PLAN.config, learning=dataclasses.replace(PLAN.config.learning, setup=dataclasses.replace(
             PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip
@@ -297,8 +297,6 @@ def test_the_horizon_has_a_picture(tmp_path):
     write_picture(evidence.draw_horizon(both), tmp_path / "horizon.png")
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
 
-
-def test_factors_are_compared_each_with_its_own_reference():
     def at(factor, made):
         return [dataclasses.replace(each, factor=factor) for each in made.records]
 

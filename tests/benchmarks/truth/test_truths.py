@@ -47,7 +47,7 @@ def played():
     return play_scripted("sokoban", 0.3, 4, 4, seed=1)
 
 
-def test_values_of_an_optimal_player_are_discounted_distances(played):
+def test_values_of_an_optimal_player_are_discounted_distances_and_common_numbers_common_luck(played):
     """It needs d steps: V = gamma^(d - 1), if that many are left; and 0 in a dead end."""
     table, gamma = played.table, 0.5
     values = monte_carlo(dataclasses.replace(played, policy=NoisyExpert(1.0)), 2, (gamma, 1.0), "won", seed=0)
@@ -64,10 +64,7 @@ def test_values_of_an_optimal_player_are_discounted_distances(played):
     np.testing.assert_allclose(values.advantages(1), (after + 1 <= left) * 1.0 - (before <= left))
     # In a dead end this player draws, but nothing is won.
     assert (values.errors(0) == 0).all()
-
-
-def test_a_choice_that_the_player_makes_itself_has_the_luck_of_its_state(played):
-    """Common numbers: continuations of a state that begin with a choice return what those of the choice return."""
+    # Common numbers: continuations of a state that begin with a choice return what those of the choice return.
     values = monte_carlo(played, 8, (0.9,), "won", seed=0)
     independent = np.sqrt(values.of_choices[:, :, 0].var(1) + values.of_states[values.state_of, :, 0].var(1))
     assert (values.of_choices - values.of_states[values.state_of])[:, :, 0].std(1).mean() < 0.9 * independent.mean()
