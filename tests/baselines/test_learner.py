@@ -110,31 +110,15 @@ def test_a_run_whose_prompts_outgrow_their_room_learns_and_is_the_same_again(tmp
     assert all(row["signal"] > 0 for row in rows[1:])
 
 
-def played(finish: Any) -> StepTable:
-    """Rollouts of the corridor whose replies say how they ended: by `finish(row)`."""
+def test_where_all_replies_were_cut_nothing_is_learned() -> None:
+    """Where some were: the goldens training/setting-overlong-mask and -drop."""
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=4, seed=1)
-    replies = [dataclasses.replace(reply, finish=finish(row)) for row, reply in enumerate(table.replies)]
-    return dataclasses.replace(table, replies=np.array(replies, dtype=object))
-
-
-def lesson(table: StepTable, **changes: Any) -> Any:
-    config = dataclasses.replace(CONFIG, **changes)
-    return Learner(babbling_policy(), RECIPES["grpo"], config).learn(table, 0, np.random.default_rng(0))
-
-
-def test_cut_replies_are_masked_or_dropped() -> None:
-    table = played(lambda row: "length" if row % 5 == 0 else "stop")
-    kept, masked, dropped = (lesson(table, rollout={"overlong": how}) for how in ("keep", "mask", "drop"))
-    cut = cut_off(table)
-    assert np.isnan(masked.advantages[cut]).all()
-    np.testing.assert_array_equal(masked.advantages[~cut], kept.advantages[~cut])
-    assert masked.figures["cut_off"] == dropped.figures["cut_off"] == pytest.approx(cut.mean())
-    assert "cut_off" not in kept.figures
-    assert dropped.table.n_trajectories == len(set(range(12)) - set(table.trajectory[cut].tolist()))
-    table = played(lambda row: "length")
+    replies = [dataclasses.replace(reply, finish="length") for reply in table.replies]
+    table = dataclasses.replace(table, replies=np.array(replies, dtype=object))
     for how in ("mask", "drop"):
-        found = lesson(table, rollout={"overlong": how})
-        assert (found.figures["updates"], found.figures["cut_off"]) == (0.0, 1.0)
+        learner = Learner(babbling_policy(), RECIPES["grpo"], CONFIG.changed(rollout={"overlong": how}))
+        figures = learner.learn(table, 0, np.random.default_rng(0)).figures
+        assert (figures["updates"], figures["cut_off"]) == (0.0, 1.0)
 
 
 def test_the_divergence_in_the_reward() -> None:

@@ -74,6 +74,7 @@ def test_every_recipe_learns_the_corridor(name: str) -> None:
 
 
 def test_rows_say_what_happened() -> None:
+    """The figures themselves are in the goldens of recipes."""
     policy = babbling_policy()
     start = digest(policy)
     rows = trainer(policy, validation_tasks=TASKS).run()
@@ -84,15 +85,7 @@ def test_rows_say_what_happened() -> None:
         shares = [row[f"share_{part}"] for part in ("environment", "generation", "credit", "update")]
         assert sum(shares) == pytest.approx(100)
         assert min(shares) > 0
-        assert 0 <= row["success"] <= 1
-        assert 0 <= row["invalid_rate"] <= 1
-        assert 0 < row["entropy"] <= np.log(small_policy().model.config.vocab_size)
-        assert row["rows"] * row["steps_per_row"] == pytest.approx(row["steps"])
-        assert row["updates"] == np.ceil(row["rows"] / CONFIG.optimiser.minibatch_rows)
         assert {"approx_kl", "clip_fraction", "grad_norm", "tokens_per_second"} <= set(row)
-    # The first mini-batch of the first iteration still has the start's weights, the others have moved away.
-    assert rows[1]["kl"] > 0
-    assert rows[1]["approx_kl"] > 0
 
 
 def test_schedules_references_and_rates() -> None:
