@@ -212,7 +212,7 @@ def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     if name in SHARING:
         close(method(table, **arguments), expected)
     else:
-        refuses(ValueError, r"rows of the table are .* nest fewer cuts, keep.* graphgpo", method, table, **arguments)
+        refuses(ValueError, r"rows of the table are .* nest fewer cuts, keep.* reads forks", method, table, **arguments)
 
 
 LEVELS = [{"over": over, "singleton": single} for over in ("trajectories", "steps") for single in ("zero", "raw")]
