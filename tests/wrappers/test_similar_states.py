@@ -17,8 +17,7 @@ from tests.corridor import CorridorVectorEnv
 from tests.playing import DISABLED, SAME_STEP
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table, rebuild
 from wrappers import CanonicalStates, cosine_clusters, merge_similar_states
 from wrappers.canonical import enriched_key, graphgpo_key, observation_key, relabel_states, rewardflow_key
 from wrappers.credit.rewardflow import rewardflow_values

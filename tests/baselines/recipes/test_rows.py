@@ -18,8 +18,7 @@ from baselines.recipes.rows import SEARCH_ROWS
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, babbling_policy
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table
 from wrappers.credit.attribution import attribution
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.credit.prime import prime

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import random_table
 from tests.wrappers.credit.test_scores import TABLE, with_logprobs
 from wrappers.credit import aem, graphgpo, grpo
 

@@ -10,8 +10,7 @@ from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit.agentprm import action_targets, gains, state_advantages, value_gain, visit_values
 
 #: "u -up-" is reached by two histories; the first two episodes begin alike.

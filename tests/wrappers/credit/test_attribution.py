@@ -10,8 +10,7 @@ from agentgym.trajectory import Floats, StepTable
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes, groups_of
+from tests.wrappers.credit.small_tables import close, episodes, groups_of, random_table, rebuild
 from wrappers.credit import frontier, graphgpo_filled, spa
 from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
 from wrappers.credit.options import read_options

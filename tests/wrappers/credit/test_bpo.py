@@ -1,7 +1,6 @@
 import pytest
 
-from tests.wrappers.credit.random_trees import rollouts
-from tests.wrappers.credit.small_tables import TREE, close, episodes
+from tests.wrappers.credit.small_tables import TREE, close, episodes, rollouts
 from wrappers.credit import bpo
 
 

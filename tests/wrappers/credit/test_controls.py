@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table
 from wrappers.credit import dapo, graphgpo
 from wrappers.credit.controls import broadcast, shuffled
 

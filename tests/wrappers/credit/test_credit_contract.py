@@ -14,9 +14,7 @@ import wrappers.credit
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import ARGUMENTS, BRANCHING, EMPTY, METHODS, ONE, WITH_PRESETS, beside
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table, random_trees, rebuild
 from wrappers.credit import CreditWrapper
 from wrappers.credit.options import declared
 

@@ -14,8 +14,7 @@ from tests.cases import cases
 from tests.processes import printed
 from tests.wrappers.credit.every_method import FUNCTIONS
 from tests.wrappers.credit.naive import naive, naive_gigpo
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers import credit
 from wrappers.credit import dapo, gigpo, graphgpo, grpo, hgpo, rewardflow, rloo
 from wrappers.credit.graphgpo import graphgpo_values

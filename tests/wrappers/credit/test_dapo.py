@@ -9,8 +9,7 @@ from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
 from tests.playing import DISABLED
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import groups_of
+from tests.wrappers.credit.small_tables import groups_of, random_table
 from wrappers.credit import grpo
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table
 from wrappers.credit import graphgpo
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.credit.group import number_pairs

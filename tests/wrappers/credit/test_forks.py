@@ -15,9 +15,7 @@ from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
 from tests.wrappers.credit.every_method import beside
 from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.naive_branches import whole_rows
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, random_trees, rebuild
 from wrappers import credit
 from wrappers.credit.forks import Forest, over_forks, spread
 from wrappers.credit.group import episode_advantages

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.naive_branches import naive_bpo, naive_tree_grpo, naive_vine
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table, random_trees
 from wrappers.credit import bpo, grpo, rloo, tree_grpo, vine
 from wrappers.credit.options import declaration
 

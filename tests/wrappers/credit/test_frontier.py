@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import attribution, grpo
 from wrappers.credit.frontier import frontier, frontier_values
 

@@ -11,8 +11,7 @@ from tests.corridor import CorridorVectorEnv
 from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import naive_gae
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers import GAE
 from wrappers.credit.gae import gae, lambda_returns
 from wrappers.credit.returns import discounted_returns

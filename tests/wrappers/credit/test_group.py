@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table
 from wrappers.credit.group import counting_sort, number_pairs, standardise, visit_advantages
 from wrappers.credit.grpo import PRESETS
 

@@ -4,8 +4,7 @@ import pytest
 from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard, trajectories
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import gigpo, grpo, hgpo
 from wrappers.credit.group import contexts
 

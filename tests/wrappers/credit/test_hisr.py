@@ -11,8 +11,7 @@ from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit.hisr import hisr, importance, importance_shares
 from wrappers.credit.segments import by_count, by_turn
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import grpo, igpo
 
 # Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.

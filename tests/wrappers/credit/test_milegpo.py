@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.naive import centred, compared, distances, groups, standard
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import graphgpo
 from wrappers.credit.milegpo import PRESETS, branches, graph_and_branches, milegpo, milestones
 

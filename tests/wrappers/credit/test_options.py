@@ -15,9 +15,7 @@ from tests.cases import cases
 from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, beside
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table, random_trees
 from website.tables import with_options
 from wrappers.credit import gigpo, graphgpo, grpo, importance, options, rewardflow, vetta
 from wrappers.credit.dapo import overlong_penalty

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.playing import walks
 from tests.refusals import refuses
 from tests.wrappers.credit.naive_potential import naive_potential
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import gigpo, graphgpo, grpo
 from wrappers.credit.potential import PRESETS, potential, potential_values
 

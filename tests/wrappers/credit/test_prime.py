@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import prime, rloo
 
 BETA = 0.05

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.cases import cases
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import grpo, process_reward, rloo
 
 #: Rows 0 and 1 are one episode, 2 and 3 another; both begin in s.

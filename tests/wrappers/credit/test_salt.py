@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import grpo, rloo, salt
 
 # All three go right; of the two that go up once more, one wins and one loses. Episodes 2/3 -1/3 -1/3.

@@ -7,8 +7,7 @@ import pytest
 from agentgym.trajectory import Ints, StepTable
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table, rebuild
 from wrappers.credit.segments import by_count, by_event, by_turn, checked_segments, whole
 
 

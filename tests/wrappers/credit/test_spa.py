@@ -8,8 +8,7 @@ from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import attribution, gae, gigpo, spa
 
 #: Won in three steps, the second refused; lost in one.

@@ -6,8 +6,7 @@ import pytest
 
 from tests.playing import filled
 from tests.wrappers.credit.naive import distances
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import of_rows
+from tests.wrappers.credit.small_tables import of_rows, random_table, rebuild
 from wrappers.credit.state_graph import StateGraph, transitions
 
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import TaskGraphs, graphgpo, grpo
 from wrappers.credit.tigpo import TIGPO, distances_with, task_scores, tigpo
 

@@ -14,8 +14,7 @@ from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit.naive import naive_gae
 from tests.wrappers.credit.oracles import load
-from tests.wrappers.credit.random_tables import random_table, random_turns
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table, random_turns
 from wrappers.credit import gae
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
 

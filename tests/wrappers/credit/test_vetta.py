@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_turns
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_turns
 from wrappers.credit import token_gae, vetta
 
 

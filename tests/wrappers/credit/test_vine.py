@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.playing import filled
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.random_trees import rollouts
-from tests.wrappers.credit.small_tables import TREE, close, episodes
+from tests.wrappers.credit.small_tables import TREE, close, episodes, random_table, rollouts
 from wrappers.credit import gae, vine
 from wrappers.credit.group import whitened
 
