@@ -138,28 +138,6 @@ def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> Step
     )
 
 
-def random_turns(
-    rng: np.random.Generator, n: int, width: int, gap: int, longest: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[list[slice]]]:
-    """Turns in sequences of tokens, with up to `gap - 1` masked tokens before each.
-
-    Returns:
-        rewards at the ends of turns (n, width), the mask and the ends of turns (n, width), and the turns of each row.
-    """
-    rewards, turns = np.zeros((n, width)), []
-    mask, ends = np.zeros((n, width), bool), np.zeros((n, width), bool)
-    for row in range(n):
-        at, mine = 0, []
-        for _ in range(rng.integers(0, 5)):
-            at += int(rng.integers(0, gap))
-            mine.append(slice(at, at + int(rng.integers(1, longest + 1))))
-            at = mine[-1].stop
-            mask[row, mine[-1]] = ends[row, at - 1] = True
-            rewards[row, at - 1] = rng.choice([0.0, 1.0, -0.1])
-        turns.append(mine)
-    return rewards, mask, ends, turns
-
-
 def random_trees(seed: int, *, branches: int = 12, win: float = 0.25, **options) -> StepTable:
     """The rollouts of `random_table`, with trajectories cut after random steps, of roots and of branches.
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.small_tables import close, episodes, random_table
-from tests.wrappers.credit.test_scores import TABLE, with_logprobs
+from tests.wrappers.credit.test_credit_parts import TABLE, with_logprobs
 from wrappers.credit import empg, graphgpo, grpo
 
 E = math.exp(-1)

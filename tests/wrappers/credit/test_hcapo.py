@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import close, episodes, random_table
-from tests.wrappers.credit.test_scores import with_logprobs
+from tests.wrappers.credit.test_credit_parts import with_logprobs
 from wrappers.credit import grpo
 from wrappers.credit.hcapo import hcapo, hindsight_ratios
 

@@ -3,7 +3,6 @@ import pytest
 
 from tests.playing import filled
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import standard, trajectories
 from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import gigpo, grpo, hgpo
 from wrappers.credit.group import contexts
@@ -69,30 +68,3 @@ def test_without_history_and_wrong_options() -> None:
     for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
         refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
     assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
-
-
-def _naive(table, k, alpha, gamma):
-    total = np.zeros(len(table))
-    members = [{} for _ in range(k + 1)]
-    returns = {}
-    for trajectory, rows in trajectories(table):
-        ahead = 0.0
-        for row, step in zip(reversed(rows), reversed(trajectory.steps), strict=True):
-            returns[row] = ahead = step.reward + gamma * ahead
-        states = [step.state for step in trajectory.steps]
-        for t, row in enumerate(rows):
-            for j in range(min(k, t) + 1):
-                members[j].setdefault((trajectory.group, *states[t - j : t + 1]), []).append(row)
-    for j in range(k + 1):
-        weight = (j + 1) ** alpha / sum((i + 1) ** alpha for i in range(k + 1))
-        for rows in members[j].values():
-            total[rows] += weight * np.array(standard([returns[row] for row in rows]))
-    return total
-
-
-@pytest.mark.parametrize(("k", "alpha"), [(0, 1.0), (1, 0.0), (2, 1.0), (4, 2.0)])
-@pytest.mark.parametrize("seed", range(5))
-def test_equals_its_naive_twin(k, alpha, seed):
-    table = random_table(seed, states=4, steps=20)
-    table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
-    close(hgpo(table, k=k, alpha=alpha), _naive(table, k, alpha, 0.95))

@@ -2,18 +2,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentgym.trajectory import Floats, StepTable
+from agentgym.trajectory import Floats
 from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit.hisr import hisr, importance, importance_shares
-from wrappers.credit.segments import by_count, by_turn
+from wrappers.credit.segments import by_turn
 
 #: Won in four steps of two segments, the third refused; lost in two steps of one.
 TABLE = episodes("s -a-> t -a-> u -b!-> u -a-> goal +", "s -b-> t -b-> pit")
@@ -111,38 +109,6 @@ def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     right: Any = {"contributions": PREDICTED, "importance": MATTERED, "segments": SEGMENTS}
     refuses(ValueError, words, hisr, TABLE, **{**right, **arguments})
-
-
-def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, scale: str, place: str) -> Floats:
-    """Hindsight rewards alone, trajectory by trajectory and segment by segment."""
-    result = np.zeros(len(table))
-    for trajectory in range(table.n_trajectories):
-        rows = [row for row in table.order if table.trajectory[row] == trajectory]
-        parts = [[row for row in rows if segments[row] == k] for k in range(max(segments[rows]) + 1)]
-        products = [predicted[part[-1]] * sum(mattered[row] for row in part) for part in parts]
-        norm = sum(map(abs, products)) or 1.0
-        total = {
-            "outcome": float(table.won[rows[0]]), "one": 1.0, "predicted": sum(predicted[part[-1]] for part in parts),
-        }[scale]  # fmt: skip
-        for part, product in zip(parts, products, strict=True):
-            for row in part if place == "spread" else part[-1:]:
-                result[row] = total * product / norm / (len(part) if place == "spread" else 1)
-    return result
-
-
-@pytest.mark.parametrize("scale", ["outcome", "one", "predicted"])
-@pytest.mark.parametrize("place", ["end", "spread"])
-@given(seed=st.integers(0, 10**6))
-def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    table = random_table(seed)
-    table = rebuild(table, rng.permutation(len(table)))
-    predicted, mattered = rng.normal(size=len(table)), rng.exponential(size=len(table))
-    segments = by_count(table, int(rng.integers(1, 5)))
-    found = hisr(
-        table, contributions=predicted, importance=mattered, segments=segments, alpha=0.0, scale=scale, place=place
-    )  # fmt: skip
-    close(found, naive(table, predicted, mattered, segments, scale, place))
 
 
 def _recorded_importance() -> Floats:

@@ -2,13 +2,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree
-from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import prime, rloo
 
 BETA = 0.05
@@ -19,49 +16,6 @@ TWO = episodes("s -right-> u -up!-> goal +", "s -left-> pit")
 REPLIES = np.array([[1, 0], [1, 1], [1, 1]], bool)
 SCORES = np.array([[0.1, NAN], [0.3, 0.5], [-0.2, 0.4]])
 PROCESS: Any = {"alpha_trajectory": 0.0}
-
-
-def naive(table: StepTable, scores: np.ndarray, kept: np.ndarray, gamma: float, baseline: str) -> np.ndarray:
-    """The process part by tokens."""
-    tokens = [
-        [(row, k) for row in table.order[table.offsets[i] : table.offsets[i + 1]] for k in np.flatnonzero(kept[row])]
-        for i in range(table.n_trajectories)
-    ]
-    said = [[scores[place] for place in each if not np.isnan(scores[place])] for each in tokens]
-    result = np.zeros(kept.shape)
-    for i, places in enumerate(tokens):
-        means = {
-            j: float(np.mean(said[j]))
-            for j in range(table.n_trajectories)
-            if table.trajectory_group[j] == table.trajectory_group[i] and said[j]
-        }
-        ahead, n = 0.0, len(means)
-        for place in reversed(places):
-            ahead *= gamma
-            if np.isnan(scores[place]) or n < 2:
-                continue
-            if baseline == "others":
-                ahead += scores[place] - sum(mean for j, mean in means.items() if j != i) / (n - 1)
-            else:
-                ahead += scores[place] * n / (n - 1) - sum(means.values()) / (n - 1)
-            result[place] = ahead
-    return result
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    baseline=st.sampled_from(["others", "scaled"]),
-    silent=st.sampled_from([0.0, 0.3, 0.95]),
-    gamma=st.sampled_from([0.9, 1.0]),
-)
-def test_equals_the_loops_in_any_order_of_rows(seed: int, baseline: Any, silent: float, gamma: float) -> None:
-    rng = np.random.default_rng(seed)
-    table = random_table(seed % 1000, groups=2, size=3)
-    table = rebuild(table, rng.permutation(len(table)))
-    kept = rng.random((len(table), 4)) < 0.6  # with gaps, and replies without a token
-    scores = np.where(rng.random(kept.shape) < silent, NAN, rng.normal(size=kept.shape))
-    found = prime(table, scores=scores, mask=kept, gamma=gamma, baseline=baseline, **PROCESS)
-    close(found, naive(table, scores, kept, gamma, baseline))
 
 
 def test_by_hand() -> None:
@@ -105,6 +59,9 @@ def test_further_cases_by_hand() -> None:
     np.testing.assert_array_equal(
         prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
     )
+    gap = [np.insert(each, 1, fill, axis=1) for each, fill in ((SCORES, 9.0), (REPLIES, False))]  # inside replies
+    found = prime(TWO, scores=gap[0], mask=gap[1], gamma=0.9)
+    close(found, np.insert(prime(TWO, scores=SCORES, mask=REPLIES, gamma=0.9), 1, 0.0, axis=1))
 
 
 @pytest.mark.parametrize(

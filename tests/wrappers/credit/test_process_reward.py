@@ -1,82 +1,15 @@
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
 from tests.cases import cases
-from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
+from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, process_reward, rloo
 
 #: Rows 0 and 1 are one episode, 2 and 3 another; both begin in s.
 TWO = episodes("s -right-> u -up!-> goal +", "s -left-> v -up-> pit")
 NAN = float("nan")
 STEPS: Any = {"alpha_trajectory": 0.0, "eps": 0.0}
-
-
-def naive(
-    table: StepTable, scores: np.ndarray, *, compare: str, horizon: str, gamma: float, relative: str, score_norm: str
-) -> np.ndarray:
-    """The step level, row by row."""
-    value = {}
-    for i in range(table.n_trajectories):
-        ahead = 0.0
-        for row in reversed(table.order[table.offsets[i] : table.offsets[i + 1]].tolist()):
-            said = scores[row] if scores[row] == scores[row] else 0.0
-            ahead = said + (gamma * ahead if horizon == "to_go" else 0.0)
-            if scores[row] == scores[row]:
-                value[row] = ahead
-    if score_norm == "group":
-        largest = {
-            group: max(abs(value[row]) for row in value if table.group[row] == group)
-            for group in {table.group[row] for row in value}
-        }
-        value = {row: each / (largest[table.group[row]] or 1.0) for row, each in value.items()}
-    result = np.zeros(len(table))
-    for row in value:
-        among = [
-            other
-            for other in value
-            if table.group[other] == table.group[row] and (compare != "state" or table.state[other] == table.state[row])
-        ]
-        if compare == "first":
-            earliest: dict[int, int] = {}
-            for other in sorted(among, key=lambda each: table.t[each]):
-                earliest.setdefault(table.trajectory[other], other)
-            among = list(earliest.values())
-        peers = np.array([value[other] for other in among])
-        if relative == "rloo":
-            n = len(peers)
-            if n > 1:
-                result[row] = n / (n - 1) * (value[row] - peers.mean())
-            else:
-                result[row] = value[row] - peers.mean()
-        elif np.ptp(peers) > 1e-9 * np.abs(peers).max():
-            result[row] = (value[row] - peers.mean()) / peers.std(ddof=1)
-    return result
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    compare=st.sampled_from(["group", "first", "state"]),
-    horizon=st.sampled_from(["step", "to_go"]),
-    relative=st.sampled_from(["grpo", "rloo"]),
-    score_norm=st.sampled_from(["none", "group"]),
-    silent=st.sampled_from([0.0, 0.3, 0.9, 1.0]),
-)
-def test_equals_the_loops_in_any_order_of_rows(
-    seed: int, compare: Any, horizon: Any, relative: Any, score_norm: Any, silent: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    table = random_table(seed % 1000, groups=2, size=3)
-    table = rebuild(table, rng.permutation(len(table)))
-    scores = np.where(rng.random(len(table)) < silent, NAN, rng.normal(size=len(table)))
-    options: Any = {
-        "compare": compare, "horizon": horizon, "gamma": 0.9, "relative": relative, "score_norm": score_norm,
-    }  # fmt: skip
-    close(process_reward(table, scores=scores, **STEPS, **options), naive(table, scores, **options))
 
 
 def test_by_hand() -> None:
