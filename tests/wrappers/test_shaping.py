@@ -12,7 +12,6 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
-import agentgym  # noqa: F401  # registers the environments
 from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.playing import SAME_STEP, begun, corridor

@@ -18,7 +18,6 @@ from gymnasium.wrappers import TimeLimit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the ids
 import wrappers
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
