@@ -2,17 +2,48 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
+from agentgym.trajectory import Floats, StepTable
 from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit.agentprm import action_targets, gains, state_advantages, value_gain, visit_values
 
 #: "u -up-" is reached by two histories; the first two episodes begin alike.
 TABLE = episodes("s -a-> u -up-> goal +", "s -a-> u -left-> u", "s -b-> s -a-> u -up-> pit")
+
+
+def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
+    """The same means from dictionaries of histories."""
+    keys: list[Any] = [None] * len(table)
+    worth = np.zeros(len(table))
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
+        history: list[Any] = []
+        for t, row in enumerate(rows):
+            pair = (int(table.state[row]), int(table.action[row]))
+            history.append(pair)
+            keys[row] = (int(table.group[row]), tuple(history) if unit == "history" else pair)
+            won = float(table.won[row])
+            from_start = 0.5 * (1 + gamma**t * (2 * won - 1))
+            worth[row] = from_start if preset == "authors" else gamma ** (len(rows) - 1 - t) * won
+    return np.array([np.mean([worth[j] for j, key in enumerate(keys) if key == mine]) for mine in keys])
+
+
+@cases("unit, preset", ("history", "paper"), ("history", "authors"), ("state", "paper"))
+@given(seed=st.integers(0, 10**6), gamma=st.floats(0.1, 1))
+def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed: int, gamma: float) -> None:
+    table = random_table(seed, groups=2, steps=6, states=4)
+    table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
+    close(action_targets(table, unit=unit, preset=preset, gamma=gamma), naive(table, unit, gamma, preset))
+    of_actions, of_states = visit_values(table, gamma)
+    close(of_actions, naive(table, "state", gamma, "paper"))
+    here = (table.group == table.group[:, None]) & (table.state == table.state[:, None])
+    close(of_states, here @ of_actions / here.sum(1))
 
 
 @cases(

@@ -18,7 +18,7 @@ def test_by_hand() -> None:
     # From u, worth 1/2, to the end with reward 1: both steps gain 1/2.
     table = episodes(*TREE[:3], *TREE[4:])
     close(vine(table), [0.5, 0.5, 0.5, nan, nan, -1])
-    scored = np.array([0.5, 0.5, 0.5, -1])
+    scored = np.array([0.5, 0.5, 0, -1])  # V(v) = 1 is filled from behind
     close(vine(table, preset="authors")[[0, 1, 2, 5]], whitened(scored))
     table = episodes(*TREE, reward=7.0)
     close(vine(table), 7 * vine(episodes(*TREE)))
