@@ -73,7 +73,7 @@ def test_presets_by_hand() -> None:
     # A third is won: (2/3)^2 of them. Returns 1/2 1 0 0 0: 1/3 and 1/2 above the means.
     returns = np.array([1 / 3, 1 / 2, -1 / 6, -1 / 2, -1 / 6])
     assert potential(TABLE, preset="pgpo", gamma=0.5, std="none") == pytest.approx(returns + 4 / 9 * phi)
-    # Gains 1/4 - 1/6, 1 - 1/2, 1/12, 0 - 1/2, 0 - 1/6, and a quarter of the next one; both states were left in two ways.
+    # Gains 1/4 - 1/6, 1 - 1/2, 1/12, 0 - 1/2, 0 - 1/6, and a quarter of the next; both states were left in two ways.
     gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6]) + np.array([1 / 8, 0, -1 / 8, 0, 0])
     for preset in ("gated_bepo", "gagpo"):
         assert potential(TABLE, preset=preset, gamma=0.5, lam=0.5, std="none") == pytest.approx(gains)
