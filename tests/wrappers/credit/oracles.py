@@ -2,19 +2,15 @@
 
 import json
 import lzma
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from agentgym.trajectory import StepTable
+from tests.oracles import oracle
 from tests.wrappers.credit.small_tables import of_rows
-
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-DATA = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT))
 
 
 @cache
@@ -25,10 +21,7 @@ def _read(path: Path) -> Any:
 
 def load(name: str, folder: str = "credit") -> Any:
     """Content of one oracle file."""
-    path = DATA / folder / f"{name}.json.xz"
-    if not path.exists():
-        pytest.skip(f"no oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder that holds {folder}/)")
-    return _read(path)
+    return _read(oracle(folder, f"{name}.json.xz"))
 
 
 def cases() -> list[dict[str, Any]]:

@@ -45,16 +45,6 @@ def test_by_hand() -> None:
 
 
 @cases(
-    "preset, expected",
-    # Scaled scores -1, 1, 0, 0; the first ones' mean is -1/2. Outcomes 1, .9 (refused) and 0; mean .5.
-    ("authors_grpo", [0.5 - 0.5, 0.4 + 1.5, -0.5 + 0.5, -0.5 + 0.5]),
-    ("authors", [0.0, 3.8, 0.0, 0.0]),  # two episodes: twice that,
-)
-def test_authors_by_hand(preset: str, expected: list[float]) -> None:
-    close(istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], preset=preset), expected)
-
-
-@cases(
     "preset, options, key",
     ("authors", {}, "rloo"),
     ("authors", {"alpha_trajectory": 0.0}, "process_only_rloo"),
