@@ -85,18 +85,6 @@ def test_what_ends_a_reply_stands_there_once(written: str, prefix: str, suffix: 
     assert encoder(_chat("cell", said, "one")) == _ids(tokenizer, text)
 
 
-@pytest.mark.parametrize("template", [FORGETFUL, None])
-def test_replies_of_others_read_as_if_rendered_at_once(template: str | None) -> None:
-    tokenizer = _tokenizer(template)
-    encoder = _encoder(tokenizer, prefix="<action>", suffix="</action>")
-    chat = _chat("cell", "<action>up</action>", "one", "<action>down</action>", "two")
-    if template:
-        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    else:
-        text = "".join(f"{message['content']}\n" for message in chat)
-    assert encoder(chat) == _ids(tokenizer, text + "<action>")
-
-
 def test_the_cache_may_start_anew(monkeypatch) -> None:
     tokenizer = _tokenizer()
     monkeypatch.setattr("policies.prompts._MOST_IDS", 20)

@@ -139,26 +139,20 @@ def directions(seed, n, dimensions=3):
     return rng.normal(size=(n, dimensions)) * rng.uniform(0.1, 10, (n, 1))
 
 
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 25), threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]))
+@given(
+    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans(),
+    threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]), kind=st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
 @pytest.mark.parametrize("method", METHODS)
-def test_one_group_equals_the_loops(method, seed, n, threshold):
-    vectors = directions(seed, n)
-    expected = NAIVE[method](cosines(vectors) >= threshold)
-    assert cluster_vectors(vectors, threshold=threshold, method=method).tolist() == expected
-    assert cluster_vectors(vectors.astype(np.float32), threshold=threshold, method=method).tolist() == expected
-
-
-@given(seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans())
-@pytest.mark.parametrize("method", METHODS)
-def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuffled):
+def test_every_group_is_clustered_as_the_loops_cluster_it_alone(method, seed, sizes, shuffled, threshold, kind):
     groups = np.repeat(np.arange(len(sizes)) * 7 - 3, sizes)
     if shuffled:
         groups = np.random.default_rng(seed).permutation(groups)
     vectors = directions(seed, len(groups))
-    found = cluster_vectors(vectors, groups, threshold=0.8, method=method)
+    found = cluster_vectors(vectors.astype(kind), groups, threshold=threshold, method=method)
     for group in set(groups.tolist()):
         rows = np.flatnonzero(groups == group)
-        assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= 0.8)].tolist()
+        assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= threshold)].tolist()
 
 
 @pytest.mark.parametrize("block", [1, 3, 4, 7])

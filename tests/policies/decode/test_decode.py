@@ -219,25 +219,6 @@ def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_w
     assert sampler.playing(None) is model
 
 
-def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
-    model, settings = MODELS["qwen"], Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 64)
-    rng = np.random.default_rng(2)
-    prompts = [(k + 4, *rng.integers(4, 40, size=k).tolist()) for k in (3, 9, 1, 6, 9, 12)]
-    uniforms = rng.random((len(prompts), 6))
-    expected = [one.token_ids for one in complete(model, prompts, uniforms, settings)]
-    read = []
-    hook = model.register_forward_pre_hook(
-        lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
-    )
-    monkeypatch.setattr(batch, "READ_TOKENS", 18)
-    try:
-        found = LoopSampler(model, reuse=True).write(prompts, uniforms, settings)
-    finally:
-        hook.remove()
-    assert [one.token_ids for one in found] == expected
-    assert read[4:8] == [13, 10, 9, 13]  # behind the looks at the model: lengths 2, 4 and 7; 10; 9 of 10; 13
-
-
 def test_a_loop_of_ones_own_is_kept_under_other_settings_and_refused_over_another_model():
     policy = tiny_policy(["P"], seed=0, layers=1)
 

@@ -18,7 +18,6 @@ from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 from policies.decode import batch, cache, graph, reading
 from policies.decode.batch import KeyedBatch, takes_runs
 from policies.decode.cache import LogitsCache
-from policies.decode.continuous import Continuous, Request
 from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys
 from policies.decode.loop import LoopSampler
@@ -178,13 +177,13 @@ def test_models_whose_keys_cannot_be_kept_read_whole_prompts_and_say_so_once():
     check_written(found, play(LoopSampler(recurrent, reuse=False), turns=2)[0])
 
 
-@pytest.mark.parametrize("make", [sliding, hybrid])
-def test_whole_prompts_are_read_in_passes_of_so_many_tokens(make, monkeypatch):
+@pytest.mark.parametrize("make", [sliding, hybrid, qwen])
+def test_prompts_are_read_in_passes_of_so_many_tokens(make, monkeypatch):
     model, sizes = make(), list[int]()
     expected, _ = play(LoopSampler(model, reuse=False), turns=3)
     monkeypatch.setattr(batch, "READ_TOKENS", 40)
     model.register_forward_pre_hook(lambda _, __, given: sizes.append(given["input_ids"].numel()), with_kwargs=True)
-    check_written(play(LoopSampler(model, reuse=False), turns=3)[0], expected)
+    check_written(play(LoopSampler(model, reuse=make is qwen), turns=3)[0], expected)
     assert 20 < max(sizes) <= 40
 
 
@@ -250,26 +249,6 @@ def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few, most):
     sampler.forget()
     check_written(play(sampler, turns=9, rows=8)[0], expected)
     assert len(recorded) == before + len(set(recorded))  # the tensors have their last size at once
-
-
-def test_rows_leave_and_join_and_two_queues_take_turns(recorded):
-    """Each queue's keys are copied out of the common tensors when the other takes them over."""
-    model, rng = qwen(), np.random.default_rng(3)
-    prompts = [tuple(rng.integers(4, 40, size=size).tolist()) for size in (3, 60, 9, 30, 5, 12, 7, 33)]
-    draws = rng.random((8, 6))
-    expected = LoopSampler(model, reuse=False).write(prompts, draws, SETTINGS)
-    graphs, found = StepGraphs(), {}
-    queues = [Continuous(model, SETTINGS, graphs=graphs) for _ in range(2)]
-    for number, prompt in enumerate(prompts):
-        queues[number % 2].put(Request(number, prompt, draws[number]))
-    left = [4, 4]
-    while any(left):
-        for place, queue in enumerate(queues):
-            if left[place]:
-                done = queue.get()
-                found |= dict(done)
-                left[place] -= len(done)
-    check_written([found[number] for number in range(8)], expected)
 
 
 def test_a_shape_is_recorded_when_it_has_occurred_often_and_kept_while_rows_leave(recorded, monkeypatch):
