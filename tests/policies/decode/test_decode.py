@@ -462,9 +462,3 @@ def test_restricted_replies_and_prompts_that_do_not_fit(queue_policy):
     # The prompt that does not fit has drawn its numbers from its own generator; the other has its own.
     check_equal([other], short.act_each(OBSERVATIONS[:2], {}, rngs(2))[1:])
     assert name == 1
-
-
-def test_weights_that_are_not_numbers_end_it_all(queue_policy):
-    broken = copy.deepcopy(queue_policy)
-    next(broken.model.parameters()).data[0, 0] = float("nan")
-    refuses(FloatingPointError, "cannot act", broken.reply_queue)

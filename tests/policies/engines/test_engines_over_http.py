@@ -191,12 +191,9 @@ def test_single_replies_come_as_the_server_finishes_them(policy, server):
     ((name, error),) = queue.get()
     assert (name, isinstance(error, EngineError)) == (7, True)
     queue.close()
-
-
-def test_the_first_single_replies_prove_the_weights(policy, server):
     server.change = lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}}
-    queue = player_of(policy, server).reply_queue()
-    queue.put([0], ["look"], {}, [np.random.default_rng(0)])
+    queue = player_of(policy, server).reply_queue()  # the first ones prove the weights
+    queue.put([0], observations[:1], {}, rngs[:1])
     refuses(EngineError, "does not sample", queue.get)
 
 
@@ -276,6 +273,8 @@ def test_texts_pictures_and_seeds_are_sent() -> None:
         seeds = {each["seed"] for each in server.requests}
         assert seeds == set(np.random.default_rng(0).integers(2**31, size=3).tolist())
         assert said(chat_policy(server.url), []) == []
+        for wrong in (5, [{"role": "user"}], [5], {"text": "a"}):
+            refuses(TypeError, "VectorPromptWindow", said, chat_policy(server.url), [wrong])
     with chat_server(echo) as server:
         rngs = [np.random.default_rng(seed) for seed in (5, 6)]
         chat_policy(server.url).act_each(["a", "b"], {}, rngs)
@@ -308,11 +307,6 @@ def test_an_outage_is_no_action(tmp_path: Path) -> None:
         # What came is kept: the same call asks for the missing answer alone.
         assert said(model, ["a", "b", "c"]) == ["<action>up</action>"] * 3
         assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize("observation", [5, [{"role": "user"}], [5], {"text": "a"}])
-def test_other_observations_are_refused(observation: Any) -> None:
-    refuses(TypeError, "VectorPromptWindow", lambda: said(chat_policy("http://127.0.0.1:9/v1"), [observation]))
 
 
 def test_episodes_are_collected_and_failed_places_named() -> None:

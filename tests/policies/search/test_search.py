@@ -254,13 +254,10 @@ def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, coun
         assert max(given) - min(given) <= 1
 
 
-@pytest.mark.parametrize(("outcome", "worth"), [("score", 0.75), ("won", 0.0), ("return", 0.0)])
-def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth) -> None:
-    (tree,) = search(MCTS(), value=Value(outcome, rollout=0), budget=Budget(steps=1), listed=Priors(0.1))
-    assert tree.root.children[0].value == worth  # cell 3 of 4
-
-
-def test_rewards_on_the_way_are_discounted_and_short_rollouts_judged_where_they_end() -> None:
+def test_rewards_on_the_way_are_discounted_and_where_a_rollout_ends_it_is_judged() -> None:
+    for outcome, worth in (("score", 0.75), ("won", 0.0), ("return", 0.0)):
+        (tree,) = search(MCTS(), value=Value(outcome, rollout=0), budget=Budget(steps=1), listed=Priors(0.1))
+        assert tree.root.children[0].value == worth  # cell 3 of 4
     # From cell 3: a refused command (-.5), then won (1): -.5 + .5 * 1 = 0.
     (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=saying("jump", "right"))
     assert tree.root.value == 0.0
@@ -283,12 +280,9 @@ def test_a_critic_judges_states_in_which_the_episode_goes_on_and_no_others() -> 
     assert asked == [("cell 2", "2")]
     # .9 for cell 2; then, with Q = .9 + .6 * 1.5 / 2 against .9 + .4 * 1.5, right: won, 1.
     assert {child.key: child.value for child in tree.root.children} == {"2": 0.9, "4": 1.0}
-
-
-@pytest.mark.parametrize("answer", [[0.5, 0.5], [np.nan]])
-def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
-    value = Value(rollout=0, critic=lambda observations, infos: answer)
-    refuses(ValueError, "1 finite numbers", lambda: search(MCTS(), value=value, budget=Budget(steps=1)))
+    for answer in ([0.5, 0.5], [np.nan]):
+        value = Value(rollout=0, critic=lambda observations, infos, answer=answer: answer)
+        refuses(ValueError, "1 finite numbers", lambda value=value: search(MCTS(), value=value, budget=Budget(steps=1)))
 
 
 @cases(
@@ -389,12 +383,9 @@ def test_demonstrations_and_pairs() -> None:
     assert all(pair.gap > 0 for pair in preferences([tree], gap=0.01))
     merged = [node for node in tree.root.walk() if node.closed and not node.ended and not node.visits]
     assert merged  # back in cell 2
+    for options in ({"gap": 0.0}, {"gap": 0.1, "visits": 0}):
+        refuses(ValueError, "a gap above 0", preferences, [], **options)
     refuses(ValueError, "simulated nothing", lambda: to_table(search(MCTS(), budget=Budget(steps=0))))
-
-
-@pytest.mark.parametrize("options", [{"gap": 0.0}, {"gap": 0.1, "visits": 0}])
-def test_pairs_without_a_gap_are_an_error(options) -> None:
-    refuses(ValueError, "a gap above 0", preferences, [], **options)
 
 
 def said(*words):

@@ -81,13 +81,10 @@ def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, action_targets, TABLE, **arguments)
 
 
-@pytest.mark.parametrize("unit", ["history", "state"])
-def test_the_paper(unit: Any) -> None:
-    theirs = learned.answers(learned.PAPER, "agentprm", f"q_target_by_{unit}_action")
-    close(action_targets(recorded(), unit=unit), theirs, 1e-6)
-
-
-def test_the_authors() -> None:
+def test_the_paper_and_the_authors() -> None:
+    for unit in ("history", "state"):
+        theirs = learned.answers(learned.PAPER, "agentprm", f"q_target_by_{unit}_action")
+        close(action_targets(recorded(), unit=unit), theirs, 1e-6)  # type: ignore[arg-type]
     values = learned.scores("value")
     for shaping, key in (("none", "q_target"), ("raw", "shaped_raw")):
         found = action_targets(recorded(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]

@@ -288,12 +288,9 @@ def _token_rewards():
     return BETA * (token_logprobs("prm") - token_logprobs("init"))
 
 
-def test_the_rows_of_the_log_probabilities_are_those_of_the_answers():
+def test_istar() -> None:
     _same(_step_rewards(), "istar", "step_reward")
     _same(_token_rewards()[mask()], "prime", "token_reward")
-
-
-def test_istar() -> None:
     _same(istar(table(), scores=_step_rewards()), "istar", "advantage")
     _same(istar(table(), scores=_step_rewards(), alpha_trajectory=0.0), "istar", "step_adv")
     _same(istar(table(), scores=_step_rewards(), alpha=0.0), "istar", "episode_adv")

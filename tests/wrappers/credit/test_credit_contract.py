@@ -309,14 +309,10 @@ def test_controls_shuffle_or_broadcast_advantages() -> None:
 
 
 @pytest.mark.parametrize("control", [shuffled, broadcast])
-def test_steps_that_are_not_scored_stay_so(control):
+def test_controls_leave_what_is_not_scored_and_are_of_methods_that_read_the_table_alone(control):
     missing = np.isnan(dapo(TABLE))
     assert missing.any()
     np.testing.assert_array_equal(np.isnan(control(TABLE, of="dapo")), missing)
-
-
-@pytest.mark.parametrize("control", [shuffled, broadcast])
-def test_a_control_is_of_a_method_that_reads_the_table_alone(control):
     refuses(ValueError, "did you mean 'graphgpo'", control, TABLE, of="graphpo")
     refuses(ValueError, "'judge' needs scores", control, TABLE, of="judge")
 

@@ -49,6 +49,8 @@ def test_distances_by_hand() -> None:
     graph = StateGraph.from_table(_walks("saG", "sbcG", "bc", won=[0, 1]))
     cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
     assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        refuses(ValueError, "positive and finite; row 1 costs", graph.cost_distance, np.array([1.0, bad, 1, 1, 1, 1]))
     # Wins end in G (s-a-G) and in H (s-b-c-H). From s: 2 and 3 steps, mean 2.5; a reaches only G, b only H.
     graph = StateGraph.from_table(_walks("saG", "sbcH", "sd", won=[0, 1]))
     expected = {"s": 2.5, "a": 1, "G": 0, "b": 2, "c": 1, "H": 0, "d": math.inf}
@@ -74,13 +76,6 @@ def test_distances_equal_queues(seed):
         assert mean == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_costs_must_be_positive(bad):
-    table = _walks("saG", won=[0])
-    with pytest.raises(ValueError, match=r"positive and finite; row 1 costs"):
-        StateGraph.from_table(table).cost_distance(np.array([1.0, bad]))
-
-
 def test_edges_and_self_loops() -> None:
     # s-a twice, and once more by another action.
     table = filled(trajectory=range(4), t=[0] * 4, state=["s"] * 4, action=list("xxyx"), next_state=list("aaab"))
@@ -97,10 +92,7 @@ def test_edges_and_self_loops() -> None:
     steps = transitions(table, "keep")
     assert (steps.source == table.state).all()
     assert steps.scored.all()
-
-
-def test_a_long_chain():
-    n = 20_000
+    n = 20_000  # a long chain
     table = filled(state=np.arange(n), next_state=np.arange(1, n + 1), trajectory=[0] * n, won=[True] * n)
     assert (StateGraph.from_table(table).hop_distance() == np.arange(n, -1, -1)).all()
 
@@ -236,11 +228,8 @@ def test_tasks_do_not_mix_and_the_oldest_is_forgotten() -> None:
     copy.add("x", "b", "goal", success=True)
     assert (copy.distance("x", "a"), graphs.distance("x", "a")) == (2, math.inf)
     assert graphs.n_edges == 2
-
-
-@pytest.mark.parametrize("limit", [0, -1, 2.0, True])
-def test_a_limit_that_is_none_is_refused(limit) -> None:
-    refuses(ValueError, "max_tasks", TaskGraphs, max_tasks=limit)
+    for limit in (0, -1, 2.0, True):
+        refuses(ValueError, "max_tasks", TaskGraphs, max_tasks=limit)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), STEP), max_size=40), st.lists(STEP, max_size=20))

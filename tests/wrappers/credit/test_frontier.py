@@ -46,6 +46,10 @@ def test_by_hand() -> None:
     # a 1 or 0, b always 1/2: of equal worth, so that their gain of 1/2 / .5 - 1/2 is all there is, and 1 that of "in".
     assert frontier(table, **STEPS) == pytest.approx([0.05, 0.05, 0.05, 0.1, 0.05, 0.1])
     assert frontier_values(table, **STEPS).worth.tolist() == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1, 1 / 2, 1])
+    assert frontier(TABLE) - frontier(TABLE, alpha_episode=0.0) == pytest.approx(grpo(TABLE))
+    assert frontier(TABLE, alpha_step=0.0) == pytest.approx(grpo(TABLE))
+    for gamma in (0.0, 1.0, -0.5):
+        refuses(ValueError, "gamma must be", frontier, TABLE, gamma=gamma)
 
 
 def test_optimism_by_hand() -> None:
@@ -128,10 +132,3 @@ def test_it_equals_its_naive_twin(seed, optimism):
     table = cut_off(table, *np.flatnonzero(np.random.default_rng(seed).random(table.n_trajectories) < 0.5))
     found = frontier(table, gamma=0.8, optimism=optimism, share=0.2, alpha_episode=0.0)
     close(found, naive(table, 0.8, optimism, 0.2), 1e-6)
-
-
-def test_the_episode_level_and_options() -> None:
-    assert frontier(TABLE) - frontier(TABLE, alpha_episode=0.0) == pytest.approx(grpo(TABLE))
-    assert frontier(TABLE, alpha_step=0.0) == pytest.approx(grpo(TABLE))
-    for gamma in (0.0, 1.0, -0.5):
-        refuses(ValueError, "gamma must be", frontier, TABLE, gamma=gamma)

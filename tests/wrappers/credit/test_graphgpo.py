@@ -50,8 +50,5 @@ def test_costs() -> None:
     refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, TABLE, cost=np.ones(2))
     for cost in (np.float32(2.0), np.int64(2), np.array(2.0)[()]):
         assert (graphgpo(TABLE, cost=cost) == graphgpo(TABLE, cost=2.0)).all()
-
-
-@pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
-def test_a_wrapper_refuses_wrong_costs_at_once(cost):
-    refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)
+    for cost in (-1.0, np.inf, {"north": 0.0}, {"up": "dear"}):  # the wrapper says so at once
+        refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)

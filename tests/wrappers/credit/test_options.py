@@ -31,6 +31,8 @@ def test_wrong_names_of_any_type_are_answered_with_the_right_ones() -> None:
     refuses(ValueError, r"unknown outcome array\(\[1, 2\]\); known: 'return'", gigpo, table, outcome=np.array([1, 2]))
     refuses(TypeError, "unknown option 'singletons'.*did you mean 'singleton'", gigpo, table, singletons="zero")
     refuses(ValueError, "unknown over 'step'; known: .*did you mean 'steps'", gigpo, table, over="step")
+    for method, words in itertools.product((rewardflow, graphgpo), ("look", ["look"], ("",), (1,))):
+        refuses(TypeError, "no_change_actions must be a tuple of words", method, table, no_change_actions=words)
 
 
 def test_numbers_and_presets() -> None:
@@ -56,12 +58,6 @@ def test_numbers_and_presets() -> None:
     assert changed == {"paper": paper | {"salt": 1.0}, "authors": authors | {"hot": False}}
     refuses(ValueError, "plates must be between 1 and 9, got 10", lunch_in, paper={"plates": 10})
     refuses(TypeError, "unknown option 'plate'", lunch_in, paper={"plate": 1})
-
-
-@pytest.mark.parametrize("method", [rewardflow, graphgpo])
-@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
-def test_words_of_actions_are_a_tuple(method, words):
-    refuses(TypeError, "no_change_actions must be a tuple of words", method, random_table(0), no_change_actions=words)
 
 
 class Lunch(TypedDict, total=False):
@@ -114,9 +110,7 @@ def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
     assert read_options(lunch, {"plates": "4"}) == {"plates": 4}
     refuses(ValueError, r"unknown preset 'papers'; known: .*; did you mean 'paper'", lunch, None, preset="papers")
     refuses(TypeError, "unknown option 'plate'", lunch, None, plate=1)
-
-
-def test_what_all_methods_have_in_common_is_added_to_the_documentation():
+    # What all methods have in common is added to the documentation.
     doc = inspect.getdoc(lunch_in(paper={"guests": ()}))
     options = "    **options: instead of the preset's; listed below.\n\nReturns:\n    float64 (N,)"
     assert doc.startswith(f'Return the bill.\n\nArgs:\n    table: where one sits.\n    preset: "paper".\n{options}')

@@ -1,3 +1,4 @@
+import itertools
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,14 @@ def test_further_cases_by_hand() -> None:
     np.testing.assert_array_equal(
         prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
     )
+    lone = episodes("s -a-> goal +")
+    for baseline in ("others", "scaled"):
+        given: Any = {"scores": [[0.1, 0.2]], "mask": [[1, 1]], "baseline": baseline}
+        np.testing.assert_array_equal(prime(lone, **given), [[0.0, 0.0]])
+        close(prime(lone, singleton="raw", **given), [[1.3, 1.2]])
+    for preset, per in itertools.product(("paper", "authors"), ("token", "step")):
+        given = {"scores": np.zeros((3, 2)), "mask": np.zeros((3, 2), bool), "preset": preset, "per": per}
+        assert not prime(TWO, **given).any()
     gap = [np.insert(each, 1, fill, axis=1) for each, fill in ((SCORES, 9.0), (REPLIES, False))]  # inside replies
     found = prime(TWO, scores=gap[0], mask=gap[1], gamma=0.9)
     close(found, np.insert(prime(TWO, scores=SCORES, mask=REPLIES, gamma=0.9), 1, 0.0, axis=1))
@@ -70,14 +79,6 @@ def test_the_penalty_is_taken_from_the_outcome(where: Any, lost: list[float]) ->
     close(plain - found, np.where(REPLIES, expected, 0.0))
 
 
-@pytest.mark.parametrize("baseline", ["others", "scaled"])
-def test_a_lone_episode(baseline: Any) -> None:
-    lone = episodes("s -a-> goal +")
-    found = prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline)
-    np.testing.assert_array_equal(found, [[0.0, 0.0]])
-    close(prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline, singleton="raw"), [[1.3, 1.2]])
-
-
 def test_the_recipe() -> None:
     rewards, replies = BETA * (token_logprobs("prm") - token_logprobs("init")), mask()
     for whiten, key in ((False, "returns"), (True, "advantages")):
@@ -86,10 +87,3 @@ def test_the_recipe() -> None:
             for of, rows in batches()
         ]
         assert_agree(np.concatenate(ours), answers(AUTHORS, "prime", key), atol=2e-4)
-
-
-@pytest.mark.parametrize("per", ["token", "step"])
-@pytest.mark.parametrize("preset", ["paper", "authors"])
-def test_no_tokens(preset: str, per: Any) -> None:
-    nothing = prime(TWO, scores=np.zeros((3, 2)), mask=np.zeros((3, 2), bool), preset=preset, per=per)
-    np.testing.assert_array_equal(nothing, np.zeros((3, 2)))

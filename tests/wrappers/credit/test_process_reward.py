@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from tests.cases import cases
 from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, process_reward, rloo
@@ -29,6 +27,9 @@ def test_by_hand() -> None:
     # The first scored step of an episode stands for it: 3 and 2.
     first = process_reward(TWO, scores=[NAN, 3, 2, 2], std="none", compare="first", alpha_trajectory=0.0)
     close(first, [0, 0.5, -0.5, -0.5])
+    lone: Any = {"scores": [3, 4], "compare": "first", "relative": "rloo", **STEPS}
+    for singleton, expected in (("zero", [0.0, 1.0]), ("raw", [3.0, 4.0])):
+        close(process_reward(episodes("s -right-> u -up-> goal +"), singleton=singleton, **lone), expected)
     for scores in ([0.0] * 4, [0.3] * 4):
         assert (process_reward(TWO, scores=scores) == grpo(TWO)).all()
         assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
@@ -63,10 +64,3 @@ def test_what_is_compared(options: Any, expected: list[float]) -> None:
 def test_where_the_penalty_is_felt(where: Any, penalised: Any, steps: list[float]) -> None:
     options: Any = {"std": "none", "invalid_penalty": 4.0, "penalty": where, "penalised": penalised, "horizon": "to_go"}
     close(process_reward(TWO, scores=[0.0] * 4, alpha_trajectory=0.0, **options), steps)
-
-
-@pytest.mark.parametrize(("singleton", "expected"), [("zero", [0.0, 1.0]), ("raw", [3.0, 4.0])])
-def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
-    lone = episodes("s -right-> u -up-> goal +")
-    options: Any = {**STEPS, "singleton": singleton, "relative": "rloo"}
-    close(process_reward(lone, scores=[3, 4], compare="first", **options), expected)

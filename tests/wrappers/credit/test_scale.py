@@ -77,7 +77,7 @@ def test_a_huge_reward_is_refused_where_rewards_flow(options: dict[str, Any]) ->
     refuses(ValueError, "reward of row 1", rewardflow, huge_reward(1e200), **options)
 
 
-def test_a_mean_over_thousands_of_success_states_is_refused() -> None:
+def test_a_mean_over_thousands_of_success_states_and_endless_contexts_are_refused() -> None:
     n = 2002
     row = np.arange(n)
     for count in (1000, 1001):
@@ -88,6 +88,9 @@ def test_a_mean_over_thousands_of_success_states_is_refused() -> None:
             assert np.isfinite(rewardflow(table, aggregate="mean")).all()
         else:
             refuses(ValueError, r"at most 1000 times; a group has 1001", rewardflow, table, aggregate="mean")
+    # Contexts that are longer than any episode cost nothing.
+    assert np.isfinite(hgpo(huge_reward(1.0), k=1000, alpha=0.0)).all()
+    refuses(ValueError, "k must be", hgpo, huge_reward(1.0), k=10**9, alpha=0.0)
 
 
 @cases(
@@ -103,9 +106,3 @@ def test_a_column_with_a_bad_number_is_refused_by_name(name: str, column: str) -
     assert np.isfinite(method(table, **{**given, column: numbers})).all()
     for value in (float("nan"), float("inf"), 1e301, "many", None):
         refuses(ValueError, column, method, table, **{**given, column: [*numbers[:-1], value]})
-
-
-def test_contexts_longer_than_any_episode_cost_nothing() -> None:
-    table = huge_reward(1.0)
-    assert np.isfinite(hgpo(table, k=1000, alpha=0.0)).all()
-    refuses(ValueError, "k must be", hgpo, table, k=10**9, alpha=0.0)

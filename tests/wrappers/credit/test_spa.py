@@ -2,7 +2,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.cases import cases
 from tests.refusals import refuses
@@ -43,9 +42,7 @@ def test_further_cases_by_hand() -> None:
     table = rebuild(table, np.arange(4), rename=lambda name: name.replace("_", " "))
     close(spa(table, contributions=np.zeros(4), refusals=("Nothing happens",)), [0.0, 0.5, 0.5, 0.5])
     close(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
-
-
-def test_ridge_needs_no_model() -> None:
+    # Ridge needs no model.
     table = random_table(3)
     found = spa(table, contributions="ridge")
     np.testing.assert_array_equal(found, spa(table, contributions=attribution(table)))
@@ -69,21 +66,13 @@ def test_rescaled_contributions_go_into_other_methods() -> None:
         close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-@cases(
-    "key, options",
-    ("reward", {}),
-    ("reward|grounding=penalty", {"grounding": "penalty"}),
-    ("reward_rescaled", {"rescale": True}),
-    ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
-)
-def test_the_paper(key: str, options: dict[str, Any]) -> None:
-    found = spa(recorded(), contributions=learned.scores("contribution"), **options)
-    close(found, learned.answers(learned.PAPER, "spa", key), 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("key", "options"), [("reward_fed_to_ppo", {}), ("reward_from_rl_data_org", {"times_left": False})]
-)
-def test_the_authors(key: str, options: dict[str, Any]) -> None:
-    found = spa(recorded(), contributions=learned.scores("contribution"), preset="authors", **options)
-    close(found, learned.answers(learned.AUTHORS, "spa", key), 1e-4)
+def test_the_paper_and_the_authors() -> None:
+    for key, options in (
+        ("reward", {}), ("reward|grounding=penalty", {"grounding": "penalty"}), ("reward_rescaled", {"rescale": True}),
+        ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
+    ):  # fmt: skip
+        found = spa(recorded(), contributions=learned.scores("contribution"), **options)  # type: ignore[arg-type]
+        close(found, learned.answers(learned.PAPER, "spa", key), 1e-6)
+    for key, options in (("reward_fed_to_ppo", {}), ("reward_from_rl_data_org", {"times_left": False})):
+        found = spa(recorded(), contributions=learned.scores("contribution"), preset="authors", **options)
+        close(found, learned.answers(learned.AUTHORS, "spa", key), 1e-4)

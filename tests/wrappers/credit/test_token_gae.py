@@ -92,7 +92,7 @@ def assert_same(found: tuple[Any, Any], mask: Any, recorded: dict[str, Any]) -> 
     close(returns[mask], np.array(recorded["ret"])[mask], 1e-5)
 
 
-def test_published_gae() -> None:
+def test_published_gae_and_bi_level_gae() -> None:
     results = load("token_level")["results"]
     assert len(results) == 60
     for case in results:
@@ -102,9 +102,6 @@ def test_published_gae() -> None:
         found = token_gae(rewards, values, gaps, **options)
         assert_same(found, gaps > 0, case["gae_verl_2026_skip_observation_tokens"])
 
-
-def test_published_bi_level_gae() -> None:
-    for case in load("token_level")["results"]:
         rewards, values, mask = arrays(case, "turn_rewards", "values", "gap_mask")
         found = bi_level_gae(
             rewards, values, mask, rewards != 0, gamma=case["gamma"], lam=case["lam"], turn_gamma=0.95

@@ -67,6 +67,9 @@ def test_advantages_are_those_of_the_function_and_without_options_of_its_own_pre
         assert _rows(envs.table()) == _rows(builder.table())
         np.testing.assert_array_equal(envs.advantages(), wrapper.method(builder.table(), **options))
         assert not options or np.any(envs.advantages() != 0)
+    # Wrong options fail at once.
+    refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
+    refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
 
 
 @pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP])
@@ -123,12 +126,6 @@ def test_unfinished_groups_are_an_error():
     envs.step(["right"] * 8)  # start 3 + 1 = 4: the second group has ended, the first has not
     words = r"4 of 8 sub-environments still play \(0, 1, 2, 3\), their groups are not complete"
     refuses(ValueError, words, envs.advantages)
-
-
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_wrong_options_fail_at_once(wrapper):
-    refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
-    refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
 
 
 def started(count: int = 3, start: int = 2, mode: str = "Disabled") -> GRPO:
