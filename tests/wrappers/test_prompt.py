@@ -52,6 +52,11 @@ def test_the_window_by_hand() -> None:
     for command in ("left", "right", "left", "right"):
         text = _user(env.step(command)[0])
     assert text.count("you did") == 4
+    style = PromptStyle(history=0, instructions=False, admissible=True, max_chars=60)
+    text = style.user_text(Episode("", "x" * 100), ("left", "right"))
+    # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
+    assert text == "x" * 14 + " [cut]\n\nCommands you can give now: left, right"
+    assert len(text) == 60
     env = PromptWindow(CorridorEnv(), history=1, keep_first=True)
     assert _user(env.reset(options={"index": 2})[0]) == "cell 2"
     assert "At the start" not in _user(env.step("left")[0])
@@ -76,14 +81,6 @@ def test_commands_are_listed_and_kept() -> None:
     assert _user(messages) == (
         "At the start you saw:\ncell 2\n\nYou did: left; (no readable command)\n\nNow you see:\ncell 2"
     )
-
-
-def test_max_chars_cuts_the_observation() -> None:
-    style = PromptStyle(history=0, instructions=False, admissible=True, max_chars=60)
-    text = style.user_text(Episode("", "x" * 100), ("left", "right"))
-    # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
-    assert text == "x" * 14 + " [cut]\n\nCommands you can give now: left, right"
-    assert len(text) == 60
 
 
 @pytest.mark.parametrize("keep_first", [False, True])
@@ -114,6 +111,10 @@ def test_wrong_options_and_observations_are_refused() -> None:
         CorridorEnv(), lambda x: x, gym.spaces.Dict({"picture": gym.spaces.Box(0, 1, (2, 2))})
     )
     refuses(ValueError, r"needs the key 'text' .*\['picture'\]", PromptWindow, env)
+    env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True)
+    assert env.spec.additional_wrappers[-1].kwargs == {"instructions": False, "admissible": True}
+    refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
+    refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)
 
 
 class _Silent(CorridorEnv):
@@ -249,13 +250,6 @@ def test_every_environment_only_ever_appends(id: str) -> None:
             assert len(shown[i]) == len(before[i]) + 2
             assert all(a is b for a, b in zip(before[i], shown[i], strict=False))
             assert shown[i] in envs.single_observation_space
-
-
-def test_options_of_transcripts() -> None:
-    env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True)
-    assert env.spec.additional_wrappers[-1].kwargs == {"instructions": False, "admissible": True}
-    refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
-    refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)
 
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:

@@ -54,11 +54,6 @@ def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     assert (parsed.command, parsed.error) == (command, error)
 
 
-def test_thoughts_are_kept_and_wrong_calls_named() -> None:
-    assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
-    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
-
-
 @cases(
     "options, text, command, error",
     ({"require_think": True}, "<think></think><action>up</action>", "up", E.OK),
@@ -159,14 +154,12 @@ def _naive(text: str) -> tuple[str, ReplyError]:
     return actions[0], E.OK
 
 
-@given(replies)
-def test_random_replies_equal_the_naive_reading(text: str) -> None:
+@given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
+def test_random_replies_equal_the_naive_reading_and_have_a_command_or_an_error(
+    text: str, think: bool, several: str, outside: str
+) -> None:
     parsed = parse_reply(text)
     assert (parsed.command, parsed.error) == _naive(clean(text))
-
-
-@given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
-def test_a_command_is_empty_exactly_when_there_is_an_error(text: str, think: bool, several: str, outside: str) -> None:
     parsed = parse_reply(text, require_think=think, several=several, outside=outside, max_length=4)  # type: ignore[arg-type]
     assert (parsed.command == "") == (parsed.error is not E.OK)
 
@@ -213,7 +206,9 @@ def test_the_single_wrapper() -> None:
     assert again.step("<move>up</move>")[-1]["command"] == "up"
 
 
-def test_command_tags_are_those_of_the_environment() -> None:
+def test_thoughts_are_kept_and_command_tags_are_those_of_the_environment() -> None:
+    assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
+    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
     assert parse_reply("<search>a</search>").error == "no_action"
     assert parse_reply("<search>a</search><action>up</action>").command == "up"
     assert parse_reply("<search>a</search><answer>b", several="first", **BLOCKS).command == "<search>a</search>"
@@ -359,12 +354,6 @@ def test_replies_are_cleaned_and_read_up_to_a_limit() -> None:
     assert type(env.step(np.str_("<action>up</action>"))[-1]["command"]) is str
 
 
-@pytest.mark.parametrize("batch", [{"<action>up</action>", "up"}, {"a": 1, "b": 2}, iter(["up", "up"]), "up", ["up"]])
-def test_replies_are_a_sequence(batch: Any) -> None:
-    envs = begun(VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2))), seed=0)
-    refuses((TypeError, ValueError), r"one reply per sub-environment \(2\)", envs.step, batch)
-
-
 @pytest.mark.parametrize("make", [list, tuple, lambda replies: np.array(replies, object), np.array])
 def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -> None:
     replies = ["<think>so</think><action>up</action>", "up", "<action>left</action>"]
@@ -374,6 +363,8 @@ def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -
     assert {type(command) for command in infos["command"]} == {str}
     assert "Step 1, you did: left" in messages[2][-1]["content"]
     assert rewards.shape == (3,)
+    for batch in ({"<action>up</action>", "up"}, {"a": 1, "b": 2}, iter(["up"] * 3), "up", ["up"]):
+        refuses((TypeError, ValueError), r"one reply per sub-environment \(3\)", envs.step, batch)
 
 
 LEVEL = "#####\n#PXO#\n#___#\n#####"
@@ -445,9 +436,6 @@ def test_numbers_are_commands_in_plain_gymnasium() -> None:
         refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)
     env = GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99)
     assert np.array_equal(env.reset(seed=3)[0], gym.make(env.spec).reset(seed=3)[0])
-
-
-@pytest.mark.parametrize("commands", [(), ("up", "up"), "up"])
-def test_commands_must_be_told_apart(commands) -> None:
-    refuses(ValueError, "commands", DiscreteActions, CorridorEnv(), commands)
+    for commands in ((), ("up", "up"), "up"):
+        refuses(ValueError, "commands", DiscreteActions, CorridorEnv(), commands)
     refuses(ValueError, "not known", DiscreteActions, gym.make("CartPole-v1"))

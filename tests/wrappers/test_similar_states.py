@@ -44,7 +44,7 @@ def test_keys_in_every_autoreset_mode() -> None:
     assert infos["canonical_key"].tolist() == [f"{observations[0]} | won=False", "cell 3 | won=False"]
 
 
-def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
+def test_the_recorder_prefers_the_canonical_key_and_keys_are_texts() -> None:
     envs = _envs(DISABLED)
     _, infos = envs.reset(options={"index": 3})
     builder = TableBuilder(2, DISABLED)
@@ -52,8 +52,6 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
     builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
     assert builder.table().states == ("odd", "even [success]")
 
-
-def test_keys_return_text() -> None:
     refuses(TypeError, "must be a function", _envs, DISABLED, key="state_key")
     refuses(TypeError, "must return a str, got int", _envs(DISABLED, key=lambda observation, info: 3).reset, seed=0)
     refuses(KeyError, "info has no 'inventory'", _envs(DISABLED, key=enriched_key("inventory")).reset, seed=0)
@@ -316,11 +314,8 @@ def test_texts_are_encoded_once_while_kept(folder) -> None:
         assert len(merge_similar_states(table, encode, threshold).states) == states
 
 
-@pytest.mark.parametrize("name", ["batch_size", "cache_size"])
-def test_sizes_are_positive(name):
-    refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
-
-
-def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
+def test_sizes_are_positive_and_without_the_extra_the_message_says_what_to_install(monkeypatch):
+    for name in ("batch_size", "cache_size"):
+        refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     refuses(ImportError, r"pip install .*\[embed\]", SentenceEncoder("anything"), ["a"])

@@ -207,7 +207,7 @@ def test_what_comes_from_inside_is_not_changed_and_a_mode_is_needed() -> None:
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 
-def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() -> None:
+def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask_and_adds_to_the_table() -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
     envs = begun(Log(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0)
     envs.log.clear()
@@ -216,8 +216,6 @@ def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() ->
     assert options["reset_mask"].tolist() == [True, False]
     assert envs.log == [0]
 
-
-def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table() -> None:
     envs = begun(GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0, options={"index": 2})
     envs.step(("right", "left"))
     envs.step(("right", "right"))  # 0 has reached the end, 1 is back at its start
