@@ -23,7 +23,7 @@ from tests.agentgym.hard_inputs import COMMANDS, MAZES, NUMBERS, TASKS
 from tests.growth import FAMILIES, MOST_GROWTH, growth, text_of
 from tests.robustness.parsers import PARSERS
 from tests.robustness.trial import FRAGMENTS, Trial, record
-from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
+from tests.wrappers.credit.every_method import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
 
 Work = Callable[[], object]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.growth import MOST_GROWTH, seconds
 from tests.robustness.trial import Trial, record
-from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, REWARDS, SHAPES
+from tests.wrappers.credit.every_method import BRANCHING, CREDIT, REWARDS, SHAPES
 from tests.wrappers.credit.small_tables import random_table
 
 METHODS = {**{name: CREDIT[name] for name in CREDIT if name not in REWARDS}, **BRANCHING}

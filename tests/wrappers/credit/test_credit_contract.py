@@ -18,16 +18,8 @@ from agentgym.trajectory import StepTable
 from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
-from tests.wrappers.credit.every_method import (
-    ARGUMENTS,
-    BRANCHING,
-    EMPTY,
-    FUNCTIONS,
-    METHODS,
-    ONE,
-    WITH_PRESETS,
-    beside,
-)
+from tests.wrappers.credit import every_method
+from tests.wrappers.credit.every_method import ARGUMENTS, BRANCHING, EMPTY, METHODS, ONE, WITH_PRESETS, beside
 from tests.wrappers.credit.small_tables import close, episodes, random_table, random_trees, rebuild
 from wrappers import credit
 from wrappers.credit import CreditWrapper, dapo, gigpo, graphgpo, grpo, hgpo, rewardflow, rloo
@@ -208,9 +200,9 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
 def test_every_method_is_a_function_named_like_its_file() -> None:
     files = {module.name for module in pkgutil.iter_modules(credit.__path__)}
     beside = {"action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline"}
-    assert FUNCTIONS.keys() - files == beside
-    for name in FUNCTIONS.keys() & files:
-        assert FUNCTIONS[name] is getattr(importlib.import_module(f"wrappers.credit.{name}"), name)
+    assert every_method.FUNCTIONS.keys() - files == beside
+    for name in every_method.FUNCTIONS.keys() & files:
+        assert every_method.FUNCTIONS[name] is getattr(importlib.import_module(f"wrappers.credit.{name}"), name)
 
 
 @cases(

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import Reply, StepTable, forks
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
-from tests.wrappers.credit.every_method import beside
-from tests.wrappers.credit.hard_tables import ladder
+from tests.wrappers.credit.every_method import FUNCTIONS, beside, ladder
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.small_tables import close, episodes, random_table, random_trees, rebuild
 from wrappers import credit
@@ -73,7 +71,7 @@ def test_the_forests_and_methods_compared_here() -> None:
     assert not np.concatenate([table.valid for table in FORESTS]).all()
     # Methods of forks have rules of their own; those of privileged contexts extend grpo and process_reward.
     own = {"bpo", "tree_grpo", "vine", "rlsd", "rlcsd", "sdpo", "turn_credit"}
-    assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
+    assert {*FUNCTIONS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
 
 
 def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
@@ -103,7 +101,7 @@ ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta
 def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
     name: str, form: dict[str, Any], penalty: str
 ) -> None:
-    method, options = METHODS[name], dict(form)
+    method, options = FUNCTIONS[name], dict(form)
     if "penalty" in (method.__doc__ or "") and name not in ("action_targets", "attribution", "hisr", "spa"):
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
@@ -112,9 +110,9 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
         close(found, averaged(table, method(whole, **beside(name, whole, source, len(table)), **options)))
 
 
-@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - ARRAYS_ALONE))
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
-    method = METHODS[name]
+    method = FUNCTIONS[name]
     for table in FORESTS[:4]:
         arguments = beside(name, table)
         found = method(table, **arguments)
@@ -205,11 +203,11 @@ SHARING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - ARRAYS_ALONE))
 def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, method = FORESTS[0], METHODS[name]
+    table, method = FORESTS[0], FUNCTIONS[name]
     arguments = beside(name, table)
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
