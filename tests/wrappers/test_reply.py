@@ -34,18 +34,14 @@ BLOCKS = {"command_tags": ("search", "answer")}
     "text, command, error",
     ("<action>up</action>", "up", E.OK),
     ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
-    ("I say: <ACTION>Up</Action> now", "Up", E.OK),
     ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
-    ("<action>b</action><think>done</think>", "b", E.OK),
     ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
     ("up", "", E.NO_ACTION),
-    ("<think>up</think>", "", E.NO_ACTION),
     ("< action>up</ action>", "", E.NO_ACTION),
     ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
     ("<action>up", "", E.UNCLOSED_ACTION),
     ("<action>up<action>down</action>", "", E.NESTED_TAG),
     ("up</action>", "", E.STRAY_TAG),
-    ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
     ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
     ("<action> \n\t </action>", "", E.EMPTY_ACTION),
 )
@@ -80,13 +76,10 @@ def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     (CALLS, "I would add 1.", "", E.NO_ACTION),
     (CALLS, '<tool_call>{"name": "add", "arguments": {"a": 1, "a": 2}}</tool_call>', "", E.UNREADABLE_CALL),
     (CALLS, 'add(a="1")', "", E.WRONG_CALL),
-    (CALLS, "sub(a=1)", "", E.WRONG_CALL),
     (CALLS, "add(a=1) add(a=2)", "", E.SEVERAL_ACTIONS),
     (CALLS | {"several": "first"}, "add(a=1) add(", "add(a=1)", E.OK),
     (CALLS | {"several": "last"}, "add(a=1) add(a=2)", "add(a=2)", E.OK),
     (CALLS | {"several": "all"}, "add(a=1) add(a=2)", "add(a=1)\nadd(a=2)", E.OK),
-    (CALLS | {"several": "all"}, "add(a=1) sub(a=2)", "", E.WRONG_CALL),
-    (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
     (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
     ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
     (BLOCKS, "<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", E.OK),
@@ -99,9 +92,7 @@ def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     (BLOCKS, "<search>a</search><answer>b</answer>", "", E.SEVERAL_ACTIONS),
     (BLOCKS, "<search>a</search><action>b</action>", "", E.SEVERAL_ACTIONS),
     (BLOCKS, "<search>a", "", E.UNCLOSED_ACTION),
-    (BLOCKS, "<search>a</answer>", "", E.UNCLOSED_ACTION),
     (BLOCKS, "</search>", "", E.STRAY_TAG),
-    (BLOCKS, "no block", "", E.NO_ACTION),
 )
 def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text, **options)
@@ -289,7 +280,6 @@ SPOKEN = '{"action_type": "speak",\n "argument": "Hi: {you}"}'
     ("Action: search **", ("", "search **")),  # no emphasis opened
     ("Action: `go left`", ("", "go left")),
     ("**Action: ``go left`` **", ("", "go left")),
-    ("Action: `a` or `b`", ("", "`a` or `b`")),
     ("Action: `go", ("", "`go")),
     ("", ("", None)),
 )  # fmt: skip

@@ -199,15 +199,12 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
 @cases(
     "answer, error, words",
     ([1.0], ValueError, r"one score per step, 2 \(None where it has no opinion\), got 1: \[1.0\]"),
-    ([1.0, 2.0, 3.0], ValueError, "one score per step, 2 .*, got 3"),
     (np.zeros((2, 1)), TypeError, r"numbers.*got list \(\[0.0\]\) for sub-environment 0 \(step 1 of its episode\)"),
     (None, TypeError, "a sequence of 2 scores, one per step, got NoneType"),
     (0.5, TypeError, "a sequence of 2 scores.*got float"),
-    (np.float64(0.5), TypeError, "a sequence of 2 scores.*got float"),
     ("12", TypeError, "a sequence of 2 scores.*got str"),
     ({0: 1.0, 1: 2.0}, TypeError, "a sequence of 2 scores.*got dict"),
     ([1.0, "good"], TypeError, r"numbers.*got str \('good'\) for sub-environment 1 \(step 1"),
-    ([1.0, 1j], TypeError, "numbers.*got complex"),
     ([1.0, math.inf], ValueError, "finite numbers.*got inf for sub-environment 1"),
     (np.array([-np.inf, 0.0]), ValueError, "finite numbers.*got -inf for sub-environment 0"),
 )

@@ -67,7 +67,8 @@ def test_turn_credit_by_hand() -> None:
     with pytest.warns(RuntimeWarning, match="reward component 1 hardly differs"):
         both = grpo(TABLE, reward_components=np.hstack((first, flat)))
     np.testing.assert_array_equal(both, alone)
-    # Absent turns count 0 in a mean over the whole group. Stop after turn 1 with q1, or go on and earn q2: a mean over those that reached turn 2 would hide it.
+    # Absent turns count 0 in a mean over the whole group. Stop after turn 1 with q1, or go on and earn q2: a mean over
+    # those that reached turn 2 would hide it.
     q1, q2 = 0.5, 0.7
     table = episodes("s -on-> u -x-> v +", "s -end-> w +", "s -end-> w +")
     table.reward[:] = [q1, q2, q1, q1]
