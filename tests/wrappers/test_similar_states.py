@@ -181,8 +181,7 @@ def test_clusters_by_hand() -> None:
         refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
     with pytest.raises(ValueError, match="unknown method 'leaders'; known: 'leader', 'components'"):
         cosine_clusters(lambda states: [[1.0]], method="leaders")
-    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
-        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
+    refuses(ValueError, r"shape \(2, dimensions\), got \(1, 1\)", cosine_clusters(lambda states: [[1.0]]), ["a", "b"])
     refuses(ValueError, "length zero", lambda: cosine_clusters(lambda states: [[0.0]])(["a"]))
     refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
     refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])

@@ -228,8 +228,7 @@ def test_a_loop_of_ones_own_is_kept_under_other_settings_and_refused_over_anothe
     sampler = Noted(policy.model)
     one = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
     assert one.with_settings(temperature=0.5).sampler is sampler
-    with pytest.raises(TypeError, match=r"Noted .*writes with the model it was made with"):
-        one.with_model(copy.deepcopy(policy.model))
+    refuses(TypeError, r"Noted .*writes with the model it was made with", one.with_model, copy.deepcopy(policy.model))
     assert type(policy.with_model(copy.deepcopy(policy.model)).sampler) is LoopSampler
 
 
@@ -320,8 +319,7 @@ def test_only_commands_are_written_and_scoring_agrees_with_acting(policy):
 def test_restrictions_need_a_list_are_kept_and_name_what_does_not_fit(policy, tmp_path):
     free = policy.with_settings(admissible=False)
     assert policy.act(["look"], infos_of(()), *rngs(1)) == free.act(["look"], {}, *rngs(1))
-    with pytest.raises(KeyError, match="'admissible_actions'"):
-        policy.act(["look"], {"admissible": ()}, np.random.default_rng(0))
+    refuses(KeyError, "'admissible_actions'", policy.act, ["look"], {"admissible": ()}, np.random.default_rng(0))
     few = policy.with_settings(max_new_tokens=1, prefix="<action>", suffix="</action>")
     refuses(ValueError, "'go to desk 1' takes", lambda: few.act(["look"], infos_of(COMMANDS), np.random.default_rng(0)))
     policy.save_pretrained(tmp_path)

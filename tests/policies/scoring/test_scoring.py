@@ -454,8 +454,7 @@ def test_rows_that_see_each_other_are_found_by_these_tests_and_refused(
     score(model, *rows)  # examined and found good: only the numbers can tell from here on
     monkeypatch.setattr(module, "_lay", leaking)
     assert float((score(model, *rows).logprobs - plain).detach().abs().max()) > 0.01
-    with pytest.raises(ValueError, match=rf"see each other.*{setting}"):
-        score(copy.deepcopy(model), *rows)
+    refuses(ValueError, rf"see each other.*{setting}", score, copy.deepcopy(model), *rows)
 
 
 def test_trees_by_hand() -> None:

@@ -20,7 +20,7 @@ from policies.search.tree import Budget, Value
 from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.playing import Scripted, objects, of
-from tests.policies.search.searching import Priors, make, saying, search
+from tests.policies.search.test_search import Priors, make, saying, search
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorSnapshots
 

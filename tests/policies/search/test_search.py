@@ -1,6 +1,8 @@
-"""Methods of search over branches, trees by hand, and the lessons of lost episodes."""
+"""Methods of search over branches, trees by hand, and the lessons of lost episodes, in a corridor."""
 
 import math
+import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,18 +10,81 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.rollout.recorder import UnscoredError
-from agentgym.trajectory import Ending, StepTable
-from policies.scripted import tagged
+from agentgym.trajectory import Ending, Reply, StepTable
+from policies.scripted import RandomPolicy, tagged
 from policies.search.lessons import demonstrations, preferences, to_table
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.reflexion import reflection_prompt, story_of, with_notes
-from policies.search.simulator import Listed
+from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Cost, Tree, Value
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.policies.search import searching
-from tests.policies.search.searching import Priors, asked, commands, saying, search
+from tests.playing import Scripted
 from tests.refusals import refuses
+from wrappers import VectorReplyParser
+
+
+def make(num_envs: int = 1, limit: int | None = 20) -> Any:
+    """The corridor, which takes replies."""
+    return VectorReplyParser(CorridorVectorEnv(num_envs, max_episode_steps=limit, autoreset_mode="Disabled"))
+
+
+def saying(*words: str) -> Scripted:
+    """A policy that says these commands one after the other, whoever is asked."""
+    return Scripted(*map(tagged, words), by="reply")
+
+
+def asked(policy: Scripted) -> int:
+    """How many replies a policy was asked for."""
+    return sum(map(len, policy.seen))
+
+
+class Priors:
+    """Lists left and right with given probabilities; stands for `policies.search.simulator.Listed`.
+
+    Args:
+        left: probability of "left".
+        cells: in which it lists something at all.
+    """
+
+    def __init__(self, left: float, cells: str = "01234") -> None:
+        self.left, self.cells = left, cells
+
+    def replies(self, observations: Any, infos: Any) -> tuple[Any, Any, list[int]]:
+        both, priors = [Reply(tagged("left")), Reply(tagged("right"))], [self.left, 1 - self.left]
+        listed = [text[-1] in self.cells for text in observations]
+        return [[*both] * each for each in listed], [priors * each for each in listed], [0] * len(listed)
+
+
+def search(
+    method: Any,
+    *,
+    start: int = 2,
+    num_envs: int = 1,
+    trees: int = 1,
+    budget: Budget | None = None,
+    value: Value | None = None,
+    policy: Any = None,
+    seed: int = 0,
+    until_won: bool = False,
+    limit: int | None = 20,
+    **options: Any,
+) -> list[Tree]:
+    """Search from the first state of episodes that begin in a cell; options are those of `Simulator`."""
+    played = make(trees, limit)
+    played.reset(seed=0, options={"index": start})
+    value, budget = value or Value(), budget or Budget(steps=50)
+    simulator = Simulator(make(num_envs, limit), policy or RandomPolicy(), value=value, **options)
+
+    def plant(root: Any, task: str) -> Tree:
+        return method.tree(root, task, value, budget, np.random.default_rng(seed))
+
+    return simulator.run([played.snapshot(i) for i in range(trees)], plant, until_won=until_won)
+
+
+def commands(nodes: Any) -> list[str]:
+    """What is played on a path."""
+    return [node.action for node in nodes]
 
 
 def test_attempts_by_hand() -> None:
@@ -108,52 +173,37 @@ class Naive:
     def __init__(self, start: int, left: float, exploration: float, gamma: float, outcome: str, merge: bool) -> None:
         self.start, self.priors, self.c, self.gamma = start, {"l": left, "r": 1 - left}, exploration, gamma
         self.outcome, self.merge = outcome, merge
-        self.visits: dict[str, int] = {"": 0}
-        self.totals: dict[str, float] = {"": 0.0}
-        self.met: dict[int, int] = {start: 0}
+        self.visits, self.totals, self.met = {"": 0}, {"": 0.0}, {start: 0}
         self.dead: set[str] = set()
 
     def cell(self, path: str) -> int:
         return self.start + path.count("r") - path.count("l")
 
-    def over(self, path: str) -> bool:
-        return self.cell(path) in (0, 4)
-
     def closed(self, path: str) -> bool:
-        if path in self.dead or self.over(path):
+        if path in self.dead or self.cell(path) in (0, 4):
             return True
         return all(path + step in self.visits and self.closed(path + step) for step in "lr")
 
-    def q(self, path: str) -> float:
-        return self.gamma * (self.totals[path] / self.visits[path])
+    def chosen(self, path: str) -> str:
+        """The best step: of equal ones a played one, of two played ones the first, of two new ones the likelier."""
+        found, count, played = [], max(1, self.visits[path]), list(self.visits)
+        for step, prior in self.priors.items():
+            child, bonus = path + step, self.c * math.sqrt(count) * prior
+            if child not in self.visits:
+                mean = self.totals[path] / self.visits[path] if self.visits[path] else 0.0
+                found.append((-mean - bonus, True, -prior, step))
+            elif not self.closed(child):
+                value = self.gamma * (self.totals[child] / self.visits[child])
+                found.append((-value - bonus / (1 + self.visits[child]), False, played.index(child), step))
+        return min(found)[-1]
 
     def step(self) -> None:
         path = ""
-        while True:
-            found = []
-            count = max(1, self.visits[path])
-            for step in "lr":
-                child = path + step
-                if child not in self.visits:
-                    mean = self.totals[path] / self.visits[path] if self.visits[path] else 0.0
-                    found.append((mean + self.c * math.sqrt(count) * self.priors[step], step, True))
-                elif not self.closed(child):
-                    bonus = self.c * math.sqrt(count) * self.priors[step] / (1 + self.visits[child])
-                    found.append((self.q(child) + bonus, step, False))
-            best = max(score for score, _, _ in found)
-            # Of equal scores a played state comes before a new one, of two played ones the first, of two new ones the
-            # more probable.
-            played = list(self.visits)
-            _, step, new = min(
-                (one for one in found if one[0] == best),
-                key=lambda one: (one[2], -self.priors[one[1]] if one[2] else played.index(path + one[1])),
-            )
-            path += step
-            if new:
-                break
+        while path in self.visits:
+            path += self.chosen(path)
         self.visits[path], self.totals[path] = 0, 0.0
         cell = self.cell(path)
-        if self.merge and not self.over(path):
+        if self.merge and cell not in (0, 4):
             if self.met.get(cell, 1000) <= len(path):
                 self.dead.add(path)
                 return
@@ -346,7 +396,7 @@ class Unjudged(CorridorVectorEnv):
 
 
 def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_from(monkeypatch) -> None:
-    monkeypatch.setattr(searching, "CorridorVectorEnv", Unjudged)
+    monkeypatch.setattr(sys.modules[__name__], "CorridorVectorEnv", Unjudged)
     (tree,) = search(MCTS(), budget=Budget(steps=60), listed=Priors(0.5))
     unscored = [number for number, end in enumerate(tree.ends) if end.label == "0"]
     went_on = {node.before.simulation for end in tree.ends for node in end.path if node.before.parent is not None}

@@ -49,10 +49,8 @@ def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed
 @cases(
     "options, targets",
     ({}, [0.25, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]),
-    ({"unit": "state"}, [0.5 / 3, 0.5, 0.5 / 3, 0.0, 0.0, 0.5 / 3, 0.5]),
     # Won: 1, then (1 + .5) / 2. Lost: 0, .25, (1 - .25) / 2.
     ({"preset": "authors"}, [0.5, 0.75, 0.5, 0.25, 0.0, 0.25, 0.375]),
-    ({"gamma": 1.0}, [0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
     # Plus .5 V' - V, which is -.5 on "s" before "u", -.75 on "s" before "s", and nothing on last steps.
     ({"shaping": "raw"}, [-0.25, 1.0, -0.25, 0.0, -0.5, -0.5, 0.0]),
     ({"shaping": "raw", "preset": "authors"}, [-0.5, 0.5, -0.5, -0.5, -1.5, -1.0, -0.25]),

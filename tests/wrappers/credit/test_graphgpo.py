@@ -18,9 +18,6 @@ def test_by_hand() -> None:
     credit = graphgpo_values(TABLE, omega=0.5)
     assert credit.graph.by_state(credit.distance) == {"s": 2, "u": 1, "goal": 0, "pit": 3}
     assert credit.step_reward == pytest.approx([0.25, 0.5, 0.5, 0.25, 0.0625])
-    # The authors leave the cost out of the exponent, and count 10 for success.
-    credit = graphgpo_values(TABLE, omega=0.5, preset="authors")
-    assert credit.step_reward == pytest.approx([5, 10, 10, 5, 1.25])
     # Edges 1/2 and 1/16, mean 9/32; visits 1/2 1/2 1/16, mean 17/48.
     assert _steps(TABLE) == pytest.approx([0, 7 / 32, 7 / 32, 0, -7 / 32])
     assert _steps(TABLE, unit="visit") == pytest.approx([0, 7 / 48, 7 / 48, 0, -14 / 48])

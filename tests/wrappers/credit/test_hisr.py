@@ -23,12 +23,9 @@ MATTERED = [1.0, 0.5, 3.0, 2.0, 1.0, 1.0]
 
 @cases(
     "options, rewards",
-    ({"alpha": 0.0}, [0, 0.375, 0, 0.625, 0, 0]),
-    ({"alpha": 0.0, "scale": "one"}, [0, 0.375, 0, 0.625, 0, 1]),
     ({"alpha": 0.0, "scale": "predicted"}, [0, 0.28125, 0, 0.46875, 0, 0.5]),
     ({"alpha": 0.0, "place": "spread"}, [0.1875, 0.1875, 0.3125, 0.3125, 0, 0]),
     ({"alpha": 0.2}, [0.2, 0.5, 0, 0.7, 0.2, 0.2]),
-    ({"alpha": 0.2, "grounding": "penalty"}, [0, 0.3, -0.2, 0.5, 0, 0]),
     ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:

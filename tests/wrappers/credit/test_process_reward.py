@@ -37,14 +37,10 @@ def test_by_hand() -> None:
 
 @cases(
     "options, expected",
-    # To go: 1 + 3/2, 3, 0, 0; their mean is 5.5 / 4.
-    ({"std": "none", "horizon": "to_go", "gamma": 0.5}, [1.125, 1.625, -1.375, -1.375]),
     # The first steps have 1 and 0.
     ({"std": "none", "compare": "first"}, [0.5, 2.5, -0.5, -0.5]),
     # Two members: the distance to the other's mean is twice that to the mean of both; "std" plays no part.
     ({"relative": "rloo", "compare": "first"}, [1.0, 5.0, -1.0, -1.0]),
-    # Only s was visited twice.
-    ({"std": "none", "compare": "state"}, [0.5, 0.0, -0.5, 0.0]),
     # Divided by 3, then less the mean 1/3.
     ({"std": "none", "score_norm": "group"}, [0.0, 2 / 3, -1 / 3, -1 / 3]),
 )

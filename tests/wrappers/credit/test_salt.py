@@ -19,8 +19,6 @@ def test_by_hand() -> None:
     assert salt(table, std="none") == pytest.approx([0, 0, 1 / 2, 0, -1 / 2])
     sixth = (1 / 2 + 1 / 2 - 1 / 2) / 3
     assert salt(table, std="none", unit="visit") == pytest.approx([sixth, sixth, 1 / 2, sixth, -1 / 2])
-    table = episodes("s -push-> u -in-> goal +", "s -push-> v -out-> pit")
-    assert salt(table) == pytest.approx(grpo(table, outcome="won"))
     table = episodes("a -x-> b -x-> goal +", "c -x-> d -x-> pit", "e -x-> f -x-> pit")
     assert salt(table) == pytest.approx(grpo(table, outcome="won"))
     assert salt(table, relative="rloo", outcome="return") == pytest.approx(rloo(table))

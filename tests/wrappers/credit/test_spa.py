@@ -18,9 +18,7 @@ SHARES = [0.1, 0.2, 0.5, 0.3]
 @cases(
     "options, rewards",
     ({}, [0.6, 0.2, 1.0, 0.8]),
-    ({"grounding": "penalty"}, [0.1, -0.3, 0.5, 0.3]),
     ({"grounding_weight": 0.0}, SHARES),
-    ({"grounding_weight": 0.0, "rescale": True}, [0.125, 0.25, 0.625, 0.0]),
     # Two steps follow the first, one the second, none the last.
     ({"times_left": True}, [1.2, 0.2, 0.0, 0.0]),
     # Won, and all others lost: 1 - 0. Lost, and all others won: 0 - 1.
