@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wrappers
+from agentgym.alfworld.player import ALFWorldPlayer
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
@@ -430,7 +431,7 @@ def advice(infos):
     return infos["expert_action"].tolist()
 
 
-def test_advice_follows_episodes() -> None:
+def test_advice_follows_episodes_and_an_explorer_wins_by_its_own() -> None:
     envs = VectorAdvice(make_alfworld("Disabled", max_episode_steps=2), counting())
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
@@ -441,11 +442,6 @@ def test_advice_follows_episodes() -> None:
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
     assert infos["final_info"]["expert_action"].tolist() == ["", ""]
     refuses(TypeError, "must make an adviser", VectorAdvice, make_alfworld("Disabled"), "explorer")
-
-
-def test_an_explorer_that_advises_wins_without_the_environments_expert():
-    from agentgym.alfworld.player import ALFWorldPlayer
-
     envs = VectorReplyParser(VectorAdvice(make_alfworld("Disabled"), ALFWorldPlayer))
     table = collect(envs, ExpertPolicy(), tasks=[{"split": "valid_unseen", "index": i} for i in range(6)], seed=0)
     assert table.trajectory_won.mean() > 0.6

@@ -371,7 +371,7 @@ def test_batches_copies_and_critics(policy) -> None:
     assert not torch.allclose(hidden[0], hidden[1], atol=1e-3)
 
 
-def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
+def test_a_saved_policy_sees_what_it_saw_and_a_folder_tells_whether_its_model_sees(policy, tmp_path):
     policy.save_pretrained(tmp_path / "model")
     larger = image_processor(patch_size=8, merge_size=1, size={"shortest_edge": 32**2, "longest_edge": 2**16})
     enlarged = load_policy(tmp_path / "model", device="cpu", processor=larger).encode(shown(picture(0)))
@@ -382,13 +382,10 @@ def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
     assert load_policy(tmp_path / "model", device="cpu", pictures=loaded.pictures).pictures is loaded.pictures
     assert [one.token_ids for one in act(loaded, SHOWN)] == [one.token_ids for one in act(policy, SHOWN)]
     check_alike(policy, loaded)
-
-
-def test_a_folder_tells_whether_its_model_sees(tmp_path):
-    tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path)
-    assert not sees(tmp_path)
-    assert type(load_policy(tmp_path, device="cpu")) is HuggingFacePolicy
-    refuses(DataError, r"preprocessor_config\.json", VisionPolicy.from_pretrained, tmp_path)
+    tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path / "blind")
+    assert not sees(tmp_path / "blind")
+    assert type(load_policy(tmp_path / "blind", device="cpu")) is HuggingFacePolicy
+    refuses(DataError, r"preprocessor_config\.json", VisionPolicy.from_pretrained, tmp_path / "blind")
 
 
 def test_a_pickled_model_reads_the_pictures_of_its_folder(tmp_path):

@@ -141,27 +141,18 @@ def test_scores_of_steps_count_once_and_outcomes_by_episode() -> None:
             close(found, expected)
 
 
-def test_returns_to_go_are_the_mean_over_the_episodes_and_are_whitened_over_rows() -> None:
+def test_returns_values_and_segments_are_those_of_the_whole_episodes() -> None:
     for table in FORESTS:
-        whole, _ = table.unfolded()
+        whole, source = table.unfolded()
         expected = averaged(table, discounted_returns(whole, 0.9))
         close(mean_returns(table, gamma=0.9), expected)
         if np.ptp(expected):
             whitened = (expected - expected.mean()) / np.sqrt(expected.var(ddof=1) + 1e-8)
             close(credit.reinforce_plus_plus(table, gamma=0.9), whitened)
-
-
-def test_values_behind_the_end_are_those_of_the_episode() -> None:
-    for table in FORESTS:
-        whole, source = table.unfolded()
+        # Values behind the end are those of the episode.
         last, values = np.linspace(-1, 1, table.n_trajectories), np.random.default_rng(0).normal(size=len(table))
         found = credit.gae(table, values=values, last_values=last, lam=0.8)
         close(found, averaged(table, credit.gae(whole, values=values[source], last_values=last, lam=0.8)))
-
-
-def test_segments_are_those_of_the_whole_episode() -> None:
-    for table in FORESTS:
-        whole, source = table.unfolded()
         assert by_turn(table)[source].tolist() == by_turn(whole).tolist()
         events = np.random.default_rng(1).random(len(table)) < 0.4
         assert by_event(table, events)[source].tolist() == by_event(whole, events[source]).tolist()

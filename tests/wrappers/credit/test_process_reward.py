@@ -54,8 +54,6 @@ def test_what_is_compared(options: Any, expected: list[float]) -> None:
     ("row", "both", [1.0, -3.0, 1.0, 1.0]),
     ("discounted", "both", [-2.0, -2.0, 2.0, 2.0]),
     ("row", "episode", [0.0, 0.0, 0.0, 0.0]),
-    ("discounted", "episode", [0.0, 0.0, 0.0, 0.0]),
-    ("advantage", "both", [0.0, -4.0, 0.0, 0.0]),
 )
 def test_where_the_penalty_is_felt(where: Any, penalised: Any, steps: list[float]) -> None:
     options: Any = {"std": "none", "invalid_penalty": 4.0, "penalty": where, "penalised": penalised, "horizon": "to_go"}

@@ -46,9 +46,6 @@ def test_by_hand() -> None:
     nearest = rewardflow_values(table, gamma=0.25)
     assert nearest.graph.by_state(nearest.value)["s"] == 1 / 16
     refuses(ValueError, "unknown aggregate 'median'", rewardflow, table, aggregate="median")
-
-
-def test_the_trajectory_level_by_hand() -> None:
     assert rewardflow(TABLE, std="none", alpha_action=0.0) == pytest.approx([0.5, 0.5, 0.5, -0.5, -0.5])
     rich = episodes("s -a-> goal +", "s -b-> pit", reward=50.0)
     assert rewardflow(rich, std="none", alpha_action=0.0) == pytest.approx([0.5, -0.5])
