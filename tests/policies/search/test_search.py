@@ -57,19 +57,10 @@ class Priors:
 
 
 def search(
-    method: Any,
-    *,
-    start: int = 2,
-    num_envs: int = 1,
-    trees: int = 1,
-    budget: Budget | None = None,
-    value: Value | None = None,
-    policy: Any = None,
-    seed: int = 0,
-    until_won: bool = False,
-    limit: int | None = 20,
+    method: Any, *, start: int = 2, num_envs: int = 1, trees: int = 1, budget: Budget | None = None,
+    value: Value | None = None, policy: Any = None, seed: int = 0, until_won: bool = False, limit: int | None = 20,
     **options: Any,
-) -> list[Tree]:
+) -> list[Tree]:  # fmt: skip
     """Search from the first state of episodes that begin in a cell; options are those of `Simulator`."""
     played = make(trees, limit)
     played.reset(seed=0, options={"index": start})

@@ -66,16 +66,9 @@ ACTIONS = ("a", "b", "c", "look around", "examine box 1")
 
 
 def random_table(
-    seed: int,
-    *,
-    groups: int = 4,
-    size: int = 5,
-    steps: int = 12,
-    states: int = 8,
-    win: float = 0.25,
-    goals: int = 1,
+    seed: int, *, groups: int = 4, size: int = 5, steps: int = 12, states: int = 8, win: float = 0.25, goals: int = 1,
     clean: bool = False,
-) -> StepTable:
+) -> StepTable:  # fmt: skip
     """Groups of random walks over shared state names.
 
     Args:

@@ -9,6 +9,7 @@ from agentgym.trajectory import Floats, StepTable
 from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned
+from tests.wrappers.credit.naive import groups
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit.agentprm import action_targets, gains, state_advantages, value_gain, visit_values
@@ -21,16 +22,14 @@ def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
     """The same means from dictionaries of histories."""
     keys: list[Any] = [None] * len(table)
     worth = np.zeros(len(table))
-    for i in range(table.n_trajectories):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
+    for trajectory, rows in (each for group in groups(table) for each in group):
         history: list[Any] = []
-        for t, row in enumerate(rows):
-            pair = (int(table.state[row]), int(table.action[row]))
+        for t, (row, step) in enumerate(zip(rows, trajectory.steps, strict=True)):
+            pair = (step.state, step.action)
             history.append(pair)
-            keys[row] = (int(table.group[row]), tuple(history) if unit == "history" else pair)
-            won = float(table.won[row])
-            from_start = 0.5 * (1 + gamma**t * (2 * won - 1))
-            worth[row] = from_start if preset == "authors" else gamma ** (len(rows) - 1 - t) * won
+            keys[row] = (trajectory.group, tuple(history) if unit == "history" else pair)
+            from_start = 0.5 * (1 + gamma**t * (2 * trajectory.won - 1))
+            worth[row] = from_start if preset == "authors" else gamma ** (len(rows) - 1 - t) * trajectory.won
     return np.array([np.mean([worth[j] for j, key in enumerate(keys) if key == mine]) for mine in keys])
 
 

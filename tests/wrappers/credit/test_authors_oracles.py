@@ -288,7 +288,7 @@ def _token_rewards():
     return BETA * (token_logprobs("prm") - token_logprobs("init"))
 
 
-def test_istar() -> None:
+def test_istar_and_scores_of_a_judge() -> None:
     _same(_step_rewards(), "istar", "step_reward")
     _same(_token_rewards()[mask()], "prime", "token_reward")
     _same(istar(table(), scores=_step_rewards()), "istar", "advantage")
@@ -297,9 +297,6 @@ def test_istar() -> None:
     options = {"scores": _step_rewards(), "relative": "rloo"}
     _same(istar(table(), **options, alpha_trajectory=0.0), "istar", "step_adv_rloo")
     _same(istar(table(), **options, alpha=0.0), "istar", "episode_adv_rloo")
-
-
-def test_scores_of_a_judge():
     judge = scores("judge")
     assert set(judge) == {-1.0, 0.0, 1.0}
     _same(process_reward(table(), scores=judge), "scores", "reward", "advantage")

@@ -159,7 +159,12 @@ def test_unknown_names_are_answered_with_known_ones(name: str) -> None:
     refuses(TypeError, "unknown option 'gama'; known: ", method, table, gama=1, **given)
 
 
-def test_a_wrapper_uses_the_method_of_its_file() -> None:
+def test_methods_are_named_like_their_file_and_wrappers_use_that_of_theirs() -> None:
+    files = {module.name for module in pkgutil.iter_modules(credit.__path__)}
+    beside = {"action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline"}
+    assert every_method.FUNCTIONS.keys() - files == beside
+    for name in every_method.FUNCTIONS.keys() & files:
+        assert every_method.FUNCTIONS[name] is getattr(importlib.import_module(f"wrappers.credit.{name}"), name)
     classes = [each for each in vars(wrappers.credit).values() if inspect.isclass(each)]
     found = [each for each in classes if issubclass(each, CreditWrapper) and each is not CreditWrapper]
     assert len(found) >= 18
@@ -195,14 +200,6 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     close(method(scaled, eps=0.0, **options), method(table, eps=0.0, **options))
     if method in (grpo, dapo, gigpo):
         close(method(scaled, std="none", **options), factor * method(table, std="none", **options))
-
-
-def test_every_method_is_a_function_named_like_its_file() -> None:
-    files = {module.name for module in pkgutil.iter_modules(credit.__path__)}
-    beside = {"action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline"}
-    assert every_method.FUNCTIONS.keys() - files == beside
-    for name in every_method.FUNCTIONS.keys() & files:
-        assert every_method.FUNCTIONS[name] is getattr(importlib.import_module(f"wrappers.credit.{name}"), name)
 
 
 @cases(

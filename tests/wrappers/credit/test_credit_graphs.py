@@ -109,10 +109,9 @@ EPISODE = [
 ]
 
 
-def _table(order=None):
-    rows = [("g", "e", t, *step) for t, step in enumerate(EPISODE)]
+def _table():
+    rows = [*(("g", "e", t, *step) for t, step in enumerate(EPISODE))]
     rows += [("g", "f", 0, "Nothing happens.", "go to desk 1", "desk", True)]
-    rows = [rows[i] for i in (order if order is not None else range(len(rows)))]
     return of_rows("group trajectory t state action next_state valid", rows)
 
 
@@ -142,7 +141,7 @@ def test_bypass_by_hand() -> None:
     steps = transitions(full, "bypass", no_change_actions=("take",))
     assert steps.scored.tolist() == [True, False, True, False, True, True, True]
     order = [4, 0, 6, 3, 1, 5, 2]
-    shuffled, expected = _table(order), _named(full, transitions(full))
+    shuffled, expected = rebuild(full, np.array(order)), _named(full, transitions(full))
     assert _named(shuffled, transitions(shuffled)) == [expected[i] for i in order]
 
 

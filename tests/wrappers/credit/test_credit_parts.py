@@ -117,14 +117,6 @@ def test_returns_and_penalties_by_hand() -> None:
     assert penalties(EARNED, {**options, "penalty": "row"}, "discounted").tolist() == [0.0] * 4
 
 
-def test_masks_and_what_was_not_scored() -> None:
-    given: Any = [1, None, np.nan, -LARGEST]
-    np.testing.assert_array_equal(step_scores("q", given, 4), [1, np.nan, np.nan, -LARGEST])
-    assert step_scores("q", [], 0).dtype == np.float64
-    given: Any = [[1, np.inf], [None, -2]]
-    np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
-
-
 STEPS = partial(step_scores, "q", length=2)
 TOKENS = partial(token_scores, "q", mask=np.array([[True, False], [True, True]]))
 MASKS = partial(reply_tokens, length=2)
@@ -159,7 +151,12 @@ def with_logprobs(table, *logprobs):
     return dataclasses.replace(table, replies=replies)
 
 
-def test_entropies_by_hand() -> None:
+def test_masks_and_entropies_by_hand() -> None:
+    given: Any = [1, None, np.nan, -LARGEST]
+    np.testing.assert_array_equal(step_scores("q", given, 4), [1, np.nan, np.nan, -LARGEST])
+    assert step_scores("q", [], 0).dtype == np.float64
+    given: Any = [[1, np.inf], [None, -2]]
+    np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
     found = reply_entropies(with_logprobs(TABLE, [-1.0, -3.0], [], None))
     assert found[0] == 2
     assert np.isnan(found[1:]).all()

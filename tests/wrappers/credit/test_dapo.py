@@ -97,12 +97,8 @@ def _play(envs, infos, playing):
         playing = playing & ~(terminated | truncated)
 
 
-def _corridors(size=12):
-    return DAPO(_NumberedCorridors(size, autoreset_mode=DISABLED))
-
-
 def test_which_sub_envs_hold_no_contrast():
-    envs = _corridors()
+    envs = DAPO(_NumberedCorridors(12, autoreset_mode=DISABLED))
     refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     _, infos = envs.reset(options=_tasks(7, 1, 4))
     refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)

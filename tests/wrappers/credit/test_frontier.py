@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import standard
+from tests.wrappers.credit.naive import groups, standard
 from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import attribution, grpo
 from wrappers.credit.frontier import frontier, frontier_values
@@ -97,16 +97,20 @@ def naive(table, gamma, optimism, share):
     """The step level in loops over groups and dictionaries."""
     result = np.zeros(len(table))
     contributed = attribution(table, outcome="return", centred=True)
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group).tolist()
-        last = set(table.last.tolist())
+    for group in groups(table):
+        rows = [row for _, mine in group for row in mine]
         steps = [
             (
-                int(table.state[row]), int(table.action[row]), int(table.next_state[row]), float(table.reward[row]),
-                row not in last or bool(table.truncated[row] and not table.won[row]), row,
+                s.state,
+                s.action,
+                s.next_state,
+                s.reward,
+                row != mine[-1] or bool(table.truncated[row] and not t.won),
+                row,
             )
-            for row in rows
-        ]  # fmt: skip
+            for t, mine in group
+            for s, row in zip(t.steps, mine, strict=True)
+        ]
         _, hoped = naive_values(steps, gamma, optimism)
         value, seen = naive_values(steps, gamma, 0.0)
         gain = {row: seen[s, a] / gamma - value[s] for s, a, _, _, _, row in steps}

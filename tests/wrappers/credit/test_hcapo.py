@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
+from tests.wrappers.credit.naive import groups, standard
 from tests.wrappers.credit.small_tables import close, episodes, random_table
 from tests.wrappers.credit.test_credit_parts import with_logprobs
 from wrappers.credit import grpo
@@ -80,23 +81,17 @@ def test_what_is_not_known_failed_groups_penalties_and_wrong_numbers() -> None:
 
 def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing: float) -> np.ndarray:
     """The formulas in plain words, without penalties."""
-    rho = {row: min(max(math.exp((hindsight[row] - plain[row]) / 5), 0.8), 1.2) for row in range(len(table))}
-    smooth, to_come = dict(rho), {}
-    for trajectory in range(table.n_trajectories):
-        rows = [int(row) for row in table.order if table.trajectory[row] == trajectory]
-        for row, after in pairwise(rows):
-            smooth[row] = (1 - smoothing) * rho[row] + smoothing * rho[after]
-        total = 0.0
-        for row in rows[::-1]:
-            total += float(table.reward[row])
-            to_come[row] = total
     scores = grpo(table)
-    for row in range(len(table)):
-        inside = [other for other in range(len(table)) if table.group[other] == table.group[row]]
-        worth = [smooth[other] * to_come[other] for other in inside]
-        if len(inside) > 1 and np.std(worth) > 1e-9:
-            own = smooth[row] * to_come[row]
-            scores[row] += (own - np.mean(worth)) / (np.std(worth, ddof=1) + 1e-6)
+    for group in groups(table):
+        worth = {}
+        for trajectory, rows in group:
+            rho = [min(max(math.exp((hindsight[row] - plain[row]) / 5), 0.8), 1.2) for row in rows]
+            smooth = [(1 - smoothing) * now + smoothing * after for now, after in pairwise(rho)] + rho[-1:]
+            to_come = 0.0
+            for row, step, factor in reversed(list(zip(rows, trajectory.steps, smooth, strict=True))):
+                to_come += step.reward
+                worth[row] = factor * to_come
+        scores[list(worth)] += standard(list(worth.values()))
     return scores
 
 

@@ -53,7 +53,7 @@ def test_rewards_of_segments_by_hand() -> None:
         close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-def test_importance_by_hand() -> None:
+def test_importance_by_hand_and_the_papers() -> None:
     # Won: 1.5 and 5 of 6.5. Lost: one segment.
     found = importance_shares(TABLE, importance=MATTERED, segments=SEGMENTS)
     close(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
@@ -71,6 +71,10 @@ def test_importance_by_hand() -> None:
     assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
     # However unlikely the reply was, the number can be worked with.
     assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
+    z, segments = _recorded_importance(), learned.scores("segment").astype(int)
+    np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
+    shares = importance_shares(recorded(), importance=z, segments=segments)
+    close(shares, learned.answers(learned.PAPER, "hisr", "z_segment_share"), 1e-6)
 
 
 def test_the_tables_of_the_paper() -> None:
@@ -110,13 +114,6 @@ def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
 
 def _recorded_importance() -> Floats:
     return importance(learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask())
-
-
-def test_the_papers_importance() -> None:
-    z, segments = _recorded_importance(), learned.scores("segment").astype(int)
-    np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
-    shares = importance_shares(recorded(), importance=z, segments=segments)
-    close(shares, learned.answers(learned.PAPER, "hisr", "z_segment_share"), 1e-6)
 
 
 @cases(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.wrappers.credit.naive import groups
 from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import grpo, igpo
 
@@ -44,25 +45,20 @@ def test_by_hand() -> None:
 
 def naive(table: StepTable, beliefs: np.ndarray, gamma: float, separate: bool) -> np.ndarray:
     """The release's steps in plain words: rewards, statistics per group, then sums from the back."""
-    rewards: dict[int, float] = {}
-    ends: set[int] = set()
-    for trajectory in range(table.n_trajectories):
-        rows = [int(row) for row in table.order if table.trajectory[row] == trajectory]
-        for row, after in pairwise(rows):
-            rewards[row] = beliefs[after] - beliefs[row]
-        rewards[rows[-1]] = sum(table.reward[row] for row in rows)
-        ends.add(rows[-1])
     scores = np.zeros(len(table))
-    for trajectory in range(table.n_trajectories):
-        ahead: Any = 0.0
-        for row in [int(row) for row in table.order if table.trajectory[row] == trajectory][::-1]:
-            with_it = [
-                value for other, value in rewards.items()
-                if table.group[other] == table.group[row] and not (separate and (other in ends) != (row in ends))
-            ]  # fmt: skip
-            spread = np.std(with_it)
-            ahead = (rewards[row] - np.mean(with_it)) / (spread + 1e-6) * (spread > 1e-9) + gamma * ahead
-            scores[row] = ahead
+    for group in groups(table):
+        rewards = {}
+        for trajectory, rows in group:
+            rewards |= {row: beliefs[after] - beliefs[row] for row, after in pairwise(rows)}
+            rewards[rows[-1]] = sum(step.reward for step in trajectory.steps)
+        ends = {rows[-1] for _, rows in group}
+        for _, rows in group:
+            ahead = 0.0
+            for row in reversed(rows):
+                alike = [r for other, r in rewards.items() if not separate or (other in ends) == (row in ends)]
+                spread = np.std(alike)
+                ahead = (rewards[row] - np.mean(alike)) / (spread + 1e-6) * (spread > 1e-9) + gamma * ahead
+                scores[row] = ahead
     return scores
 
 

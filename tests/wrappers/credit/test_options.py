@@ -133,17 +133,13 @@ NUMBERS = (
 REFUSED = (1e101, 10**400, math.nan, math.inf, -math.inf, "1", None, True, [1.0])
 
 
-def tables() -> dict[str, StepTable]:
-    walks = random_table(1, groups=2, size=4, steps=6, win=0.5)
-    return {
-        "walks": walks,
-        "trees": random_trees(3, groups=2, size=3, steps=6, win=0.5, branches=4),
-        "tiny rewards": dataclasses.replace(walks, reward=walks.reward * 1e-200),
-        "huge rewards": dataclasses.replace(walks, reward=walks.reward * 1e100),
-    }
-
-
-TABLES = tables()
+WALKS = random_table(1, groups=2, size=4, steps=6, win=0.5)
+TABLES: dict[str, StepTable] = {
+    "walks": WALKS,
+    "trees": random_trees(3, groups=2, size=3, steps=6, win=0.5, branches=4),
+    "tiny rewards": dataclasses.replace(WALKS, reward=WALKS.reward * 1e-200),
+    "huge rewards": dataclasses.replace(WALKS, reward=WALKS.reward * 1e100),
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
