@@ -11,20 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from agentgym.outside.text import DataError
+from policies import training
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.scoring.packed import score_packed
 from policies.tiny import tiny_policy
-from policies.training import (
-    check_no_dropout,
-    check_trainable,
-    fingerprint,
-    frozen,
-    load_trained_state,
-    recomputed_activations,
-    trained_beside,
-    trained_state,
-)
+from policies.training import check_no_dropout, check_trainable, frozen, load_trained_state, recomputed_activations
 from tests.cases import cases
 from tests.policies.agreement import check_scores
 from tests.policies.small_models import small_model
@@ -105,7 +97,7 @@ def test_frozen_policies_stay_what_they_were() -> None:
     policy.model.model.layers[0].requires_grad_(False)
     rows = [policy.encode("up")], [(5, 6, 7)]
     before = policy.score(*rows).logprobs.detach().clone()
-    twin = trained_beside(policy)
+    twin = training.trained_beside(policy)
     for (name, ours), theirs in zip(twin.model.named_parameters(), policy.model.parameters(), strict=True):
         assert (ours is theirs) == name.startswith("model.layers.0.")
     with torch.no_grad():
@@ -114,9 +106,9 @@ def test_frozen_policies_stay_what_they_were() -> None:
     assert torch.equal(policy.score(*rows).logprobs, before)
     assert float((twin.score(*rows).logprobs - before).detach().abs().max()) > 0.01
     model = make()
-    assert trained_state(model).keys() == model.state_dict().keys()
+    assert training.trained_state(model).keys() == model.state_dict().keys()
     model.model.embed_tokens.requires_grad_(False)
-    state = {name: value.clone() for name, value in trained_state(model).items()}
+    state = {name: value.clone() for name, value in training.trained_state(model).items()}
     assert "model.embed_tokens.weight" not in state
     other = make()
     other.model.embed_tokens.requires_grad_(False)
@@ -131,12 +123,12 @@ def test_frozen_policies_stay_what_they_were() -> None:
     state["lm_head.weight"] = torch.zeros(1)
     refuses(ValueError, r"lm_head.weight has shape \[20, 32\], the state \[1\]", load_trained_state, other, state)
     model = make()
-    found = fingerprint(model.named_parameters())
-    assert found == fingerprint(make().named_parameters())
-    assert found == fingerprint(make().bfloat16().named_parameters())
+    found = training.fingerprint(model.named_parameters())
+    assert found == training.fingerprint(make().named_parameters())
+    assert found == training.fingerprint(make().bfloat16().named_parameters())
     with torch.no_grad():
         model.model.layers[1].mlp.up_proj.weight[0, 0] += 0.1
-    assert found != fingerprint(model.named_parameters())
+    assert found != training.fingerprint(model.named_parameters())
 
 
 BOARD, OTHER = "#####\n#PXO#\n#####", "#####\n#_PS#\n#####"
@@ -190,7 +182,7 @@ def test_adapters_start_and_are_switched_off() -> None:
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
-    one, same, other = (trained_state(add_lora(plain(), SMALL, seed=seed).model) for seed in (3, 3, 4))
+    one, same, other = (training.trained_state(add_lora(plain(), SMALL, seed=seed).model) for seed in (3, 3, 4))
     assert torch.rand(1) == expected
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not all(torch.equal(one[name], other[name]) for name in one)
@@ -235,7 +227,7 @@ def test_adapters_agree_are_precise_and_merge() -> None:
     before = logprobs(policy)
     assert not torch.equal(logprobs(trained(policy)), before)
     policy = add_lora(plain(), dataclasses.replace(SMALL, targets=("q_proj", "v_proj")), seed=0)
-    assert len(trained_state(policy.model)) == 2 * 2 * 2
+    assert len(training.trained_state(policy.model)) == 2 * 2 * 2
     with pytest.raises(ValueError, match=r"no adapter can be added for targets=\('nothing',\)"):
         add_lora(plain(), dataclasses.replace(SMALL, targets=("nothing",)), seed=0)
     assert copy.deepcopy(policy).settings == policy.settings

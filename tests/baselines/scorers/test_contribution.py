@@ -15,7 +15,7 @@ from baselines.scorers.contribution import Contribution, ContributionConfig, sum
 from baselines.scorers.segmented_reward import SegmentedReward, SegmentedRewardConfig
 from tests.baselines.corridor_learning import babbling_policy, digest, small_policy, trainer
 from tests.baselines.scorers.heads import agrees, awake, finite_differences, learn, played, tiny_models, two_layers
-from tests.wrappers.credit import learned
+from tests.wrappers.credit import oracles
 from wrappers.credit import action_targets
 from wrappers.credit.hisr import hisr
 from wrappers.credit.segments import by_count, by_turn, whole
@@ -31,9 +31,9 @@ def test_losses_and_gradients_of_the_reference() -> None:
 
     for table, result, places in tiny_models():
         agrees(result["w"], result["answers"]["spa_mse"], lambda w: error(table, w[places]))  # noqa: B023
-    said = learned.scores("contribution")
-    results = learned.load(learned.PAPER)["results"]
-    for (table, rows), result in zip(learned.batches(), results, strict=True):
+    said = oracles.scores("contribution")
+    results = oracles.load(oracles.PAPER)["results"]
+    for (table, rows), result in zip(oracles.batches(), results, strict=True):
         contributions = torch.tensor(said[rows], requires_grad=True)
         loss = error(table, contributions)
         (gradient,) = torch.autograd.grad(loss, contributions)
@@ -165,9 +165,9 @@ def test_recorded_losses_of_action_values() -> None:
     for table, result, places in tiny_models():
         target = rollouts_alone(table)
         agrees(result["w"], result["answers"]["q_mse"], lambda w: action_loss(w[places], target, "squared").mean())  # noqa: B023
-    said = learned.scores("q")
-    results = learned.load(learned.PAPER)["results"]
-    for (table, rows), result in zip(learned.batches(), results, strict=True):
+    said = oracles.scores("q")
+    results = oracles.load(oracles.PAPER)["results"]
+    for (table, rows), result in zip(oracles.batches(), results, strict=True):
         targets = torch.from_numpy(action_targets(table, unit="state"))
         loss = action_loss(torch.logit(torch.from_numpy(said[rows])), targets, "cross-entropy").mean()
         assert loss.item() == pytest.approx(result["agentprm"]["bce"], abs=1e-6)

@@ -13,7 +13,7 @@ from agentgym.trajectory import StepTable
 from baselines.scorers.losses import Pairs, cross_entropy, outcome_pairs, pair_loss, trajectory_scores
 from tests.baselines.scorers.heads import agrees, tiny_models
 from tests.cases import cases
-from tests.wrappers.credit.learned import AUTHORS, PAPER, batches, load, mask, token_logprobs
+from tests.wrappers.credit.oracles import AUTHORS, PAPER, batches, load, mask, token_logprobs
 
 #: iStar's and PRIME's, in the files of answers.
 BETA = 0.05

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from agentgym.trajectory import Floats, StepTable
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
+from tests.wrappers.credit import oracles
 from tests.wrappers.credit.naive import groups
-from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit.agentprm import action_targets, gains, state_advantages, value_gain, visit_values
 
@@ -80,16 +79,16 @@ def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
 
 def test_the_paper_and_the_authors() -> None:
     for unit in ("history", "state"):
-        theirs = learned.answers(learned.PAPER, "agentprm", f"q_target_by_{unit}_action")
-        close(action_targets(recorded(), unit=unit), theirs, 1e-6)  # type: ignore[arg-type]
-    values = learned.scores("value")
+        theirs = oracles.answers(oracles.PAPER, "agentprm", f"q_target_by_{unit}_action")
+        close(action_targets(oracles.table(), unit=unit), theirs, 1e-6)  # type: ignore[arg-type]
+    values = oracles.scores("value")
     for shaping, key in (("none", "q_target"), ("raw", "shaped_raw")):
-        found = action_targets(recorded(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]
-        close(found, learned.answers(learned.AUTHORS, "agentprm", key), 1e-4)
+        found = action_targets(oracles.table(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]
+        close(found, oracles.answers(oracles.AUTHORS, "agentprm", key), 1e-4)
     # Mean and quartiles are those of a data set: the originals were given one case at a time.
     options = {"preset": "authors", "shaping": "soft"}
-    found = [action_targets(table, values=values[rows], **options) for table, rows in learned.batches()]
-    close(np.concatenate(found), learned.answers(learned.AUTHORS, "agentprm", "shaped_soft"), 1e-4)
+    found = [action_targets(table, values=values[rows], **options) for table, rows in oracles.batches()]
+    close(np.concatenate(found), oracles.answers(oracles.AUTHORS, "agentprm", "shaped_soft"), 1e-4)
 
 
 # "s" is left to the right twice, once towards success; the rows of "a" are not in order of time.
@@ -111,7 +110,7 @@ def test_values_and_gains_by_hand() -> None:
     assert value_gain(VISITED, gamma=0.5) == pytest.approx([0.5, 1 / 3, 1 / 3, -0.5, -0.5 / 3])
     # One's own values: with the values 0 the last step of a won trajectory gains everything.
     assert gains(VISITED, np.zeros(5)).tolist() == [1, 0, 0, 0, 0]
-    table = recorded()
+    table = oracles.table()
     won = table.last[table.trajectory_won & (np.diff(table.offsets) > 1)]
     first = table.order[table.offsets[:-1]][table.trajectory[won]]
     paper, authors = (action_targets(table, preset=preset) for preset in ("paper", "authors"))

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.oracles import table as recorded
+from tests.wrappers.credit import oracles
 from tests.wrappers.credit.small_tables import close, episodes, groups_of, random_table, rebuild
 from wrappers.credit import frontier, graphgpo_filled, spa
 from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
@@ -73,10 +72,10 @@ def test_equals_the_regression_in_any_order_of_rows(seed: int, damping: float, c
 
 @pytest.mark.parametrize(("centred", "key"), [(False, "ridge"), (True, "ridge_centred")])
 def test_recorded_answers(centred: bool, key: str) -> None:
-    found = attribution(recorded(), centred=centred)
-    close(found, learned.answers("learned_ridge", key), 1e-8)
+    found = attribution(oracles.table(), centred=centred)
+    close(found, oracles.answers("learned_ridge", key), 1e-8)
     if not centred:
-        close(np.bincount(recorded().trajectory, weights=found), learned.answers("learned_ridge", "fit"), 1e-7)
+        close(np.bincount(oracles.table().trajectory, weights=found), oracles.answers("learned_ridge", "fit"), 1e-7)
 
 
 def by_ridge(table: StepTable) -> Floats:

@@ -9,9 +9,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.learned import PAPER, batches, mask, scores, token_logprobs
-from tests.wrappers.credit.oracles import answers, assert_agree, build, cases, load, spans, step_groups, table
+from tests.wrappers.credit import oracles
+from tests.wrappers.credit.oracles import answers, assert_agree, batches, cases, load, mask, spans, table
 from tests.wrappers.credit.small_tables import close, of_rows
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo, graphgpo_values
@@ -39,7 +38,7 @@ def _spans(size=0.1, *steps):
     """Spans of the episodes' values in their groups, and of values of steps at their states, less the penalty."""
     of = table()
     episodes = spans(of.trajectory_return[of.trajectory] - _penalty(size), of.group)
-    return [episodes, *(spans(values - _penalty(size), step_groups(of)) for values in steps)]
+    return [episodes, *(spans(values - _penalty(size), oracles.step_groups(of)) for values in steps)]
 
 
 @pytest.mark.parametrize("over", ["steps", "trajectories"])
@@ -166,7 +165,7 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
     chosen = {case["case_id"]: case for case in cases()}
     compared = 0
     for result in results:
-        seen = label_early_ends(build([chosen[result["case_id"]]]))
+        seen = label_early_ends(oracles.build([chosen[result["case_id"]]]))
         options = {"preset": "authors", "invalid": "bypass", "lookup": "shown", "lose_last": True, "std": std}
         credit = rewardflow_values(seen, **options)
         close(credit.step_reward, result["step_reward"], 1e-6)
@@ -174,7 +173,9 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
         assert {s: v for s, v in result["value"].items() if v} == pytest.approx({s: v for s, v in values.items() if v})
         penalty = 0.1 * ~seen.valid
         scores = seen.trajectory_return[seen.trajectory] - penalty
-        contrast = (spans(credit.step_reward - penalty, step_groups(seen)) > 1e-5) & (spans(scores, seen.group) > 1e-5)
+        contrast = (spans(credit.step_reward - penalty, oracles.step_groups(seen)) > 1e-5) & (
+            spans(scores, seen.group) > 1e-5
+        )
         rows = contrast if std == "group" else np.ones(len(seen), bool)
         ours, theirs = rewardflow(seen, **options)[rows], np.array(result[f"adv|{mode}"])[rows]
         close(ours, theirs, 2e-3)
@@ -277,15 +278,15 @@ BETA = 0.05
 
 def _same(ours, *keys):
     # The file holds eight significant digits.
-    np.testing.assert_allclose(ours, learned.answers(PAPER, *keys), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ours, oracles.answers(oracles.PAPER, *keys), rtol=1e-7, atol=1e-7)
 
 
 def _step_rewards():
-    return BETA * (token_logprobs("prm") - token_logprobs("old")).sum(1)
+    return BETA * (oracles.token_logprobs("prm") - oracles.token_logprobs("old")).sum(1)
 
 
 def _token_rewards():
-    return BETA * (token_logprobs("prm") - token_logprobs("init"))
+    return BETA * (oracles.token_logprobs("prm") - oracles.token_logprobs("init"))
 
 
 def test_istar_and_scores_of_a_judge() -> None:
@@ -297,7 +298,7 @@ def test_istar_and_scores_of_a_judge() -> None:
     options = {"scores": _step_rewards(), "relative": "rloo"}
     _same(istar(table(), **options, alpha_trajectory=0.0), "istar", "step_adv_rloo")
     _same(istar(table(), **options, alpha=0.0), "istar", "episode_adv_rloo")
-    judge = scores("judge")
+    judge = oracles.scores("judge")
     assert set(judge) == {-1.0, 0.0, 1.0}
     _same(process_reward(table(), scores=judge), "scores", "reward", "advantage")
     _same(process_reward(table(), scores=judge, alpha_trajectory=0.0), "scores", "reward", "step_adv")

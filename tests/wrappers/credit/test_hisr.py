@@ -6,9 +6,8 @@ import pytest
 from agentgym.trajectory import Floats
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
+from tests.wrappers.credit import oracles
 from tests.wrappers.credit.oracles import load
-from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit.hisr import hisr, importance, importance_shares
 from wrappers.credit.segments import by_turn
@@ -71,10 +70,10 @@ def test_importance_by_hand_and_the_papers() -> None:
     assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
     # However unlikely the reply was, the number can be worked with.
     assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
-    z, segments = _recorded_importance(), learned.scores("segment").astype(int)
-    np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
-    shares = importance_shares(recorded(), importance=z, segments=segments)
-    close(shares, learned.answers(learned.PAPER, "hisr", "z_segment_share"), 1e-6)
+    z, segments = _recorded_importance(), oracles.scores("segment").astype(int)
+    np.testing.assert_allclose(z, oracles.answers(oracles.PAPER, "hisr", "z"), rtol=1e-7)
+    shares = importance_shares(oracles.table(), importance=z, segments=segments)
+    close(shares, oracles.answers(oracles.PAPER, "hisr", "z_segment_share"), 1e-6)
 
 
 def test_the_tables_of_the_paper() -> None:
@@ -113,7 +112,7 @@ def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
 
 
 def _recorded_importance() -> Floats:
-    return importance(learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask())
+    return importance(oracles.token_logprobs("old"), oracles.token_logprobs("hindsight"), oracles.mask())
 
 
 @cases(
@@ -128,7 +127,7 @@ def _recorded_importance() -> Floats:
 )
 def test_the_paper(key: str, options: dict[str, Any]) -> None:
     found = hisr(
-        recorded(), contributions=learned.scores("contribution"), importance=_recorded_importance(),
-        segments=learned.scores("segment").astype(int), **options,
+        oracles.table(), contributions=oracles.scores("contribution"), importance=_recorded_importance(),
+        segments=oracles.scores("segment").astype(int), **options,
     )  # fmt: skip
-    close(found, learned.answers(learned.PAPER, "hisr", key), 1e-6)
+    close(found, oracles.answers(oracles.PAPER, "hisr", key), 1e-6)

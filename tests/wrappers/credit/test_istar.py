@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 
 from tests.cases import cases
-from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
-from tests.wrappers.credit.oracles import assert_agree, spans, table
+from tests.wrappers.credit.oracles import AUTHORS, answers, assert_agree, batches, mask, spans, table, token_logprobs
 from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import grpo, process_reward, reinforce_plus_plus_baseline
 from wrappers.credit.forks import first_rows

@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
-from tests.wrappers.credit.oracles import assert_agree
+from tests.wrappers.credit.oracles import AUTHORS, answers, assert_agree, batches, mask, token_logprobs
 from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit import prime, rloo
 

@@ -5,8 +5,7 @@ import numpy as np
 
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.oracles import table as recorded
+from tests.wrappers.credit import oracles
 from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import attribution, gae, gigpo, spa
 
@@ -69,8 +68,8 @@ def test_the_paper_and_the_authors() -> None:
         ("reward", {}), ("reward|grounding=penalty", {"grounding": "penalty"}), ("reward_rescaled", {"rescale": True}),
         ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
     ):  # fmt: skip
-        found = spa(recorded(), contributions=learned.scores("contribution"), **options)  # type: ignore[arg-type]
-        close(found, learned.answers(learned.PAPER, "spa", key), 1e-6)
+        found = spa(oracles.table(), contributions=oracles.scores("contribution"), **options)  # type: ignore[arg-type]
+        close(found, oracles.answers(oracles.PAPER, "spa", key), 1e-6)
     for key, options in (("reward_fed_to_ppo", {}), ("reward_from_rl_data_org", {"times_left": False})):
-        found = spa(recorded(), contributions=learned.scores("contribution"), preset="authors", **options)
-        close(found, learned.answers(learned.AUTHORS, "spa", key), 1e-4)
+        found = spa(oracles.table(), contributions=oracles.scores("contribution"), preset="authors", **options)
+        close(found, oracles.answers(oracles.AUTHORS, "spa", key), 1e-4)
