@@ -73,6 +73,12 @@ def test_replies_stand_in_their_own_tokens() -> None:
     assert second == first + letters + _ids(tokenizer, "<|end|>\n<|user|>cell two<|end|>\n<|assistant|>")
     encoder.remember(second, "down", _ids(tokenizer, "down"))
     assert encoder(_chat("cell one", "up", "cell two", "down", "cell one"))[: len(second)] == second
+    # Demonstrations are read in the tokens of the turns before.
+    policy = tiny_policy(["cell one"], seed=0, extra_words=["up"], max_new_tokens=4, prefix="", suffix="")
+    first = policy.demonstrate(_chat("cell"), "<action>up</action>")
+    second = policy.demonstrate(_chat("cell", "<action>up</action>", "one"), "<action>up</action>")
+    seen = first.prompt_ids + first.token_ids
+    assert second.prompt_ids[: len(seen)] == seen
 
 
 @cases("written, prefix, suffix", ("up<|end|>", "", ""), *((each, *TAGS) for each in ("up", "up</action>")))
@@ -124,14 +130,6 @@ def test_cuts_and_limits() -> None:
     with pytest.raises(ValueError, match="at least one token is needed") as caught:
         _encoder(tokenizer, positions=8, cut=True)(text)  # eight new tokens leave no room at all
     assert not isinstance(caught.value, PromptTooLongError)
-
-
-def test_demonstrations_are_read_in_the_tokens_of_the_turns_before() -> None:
-    policy = tiny_policy(["cell one"], seed=0, extra_words=["up"], max_new_tokens=4, prefix="", suffix="")
-    first = policy.demonstrate(_chat("cell"), "<action>up</action>")
-    second = policy.demonstrate(_chat("cell", "<action>up</action>", "one"), "<action>up</action>")
-    seen = first.prompt_ids + first.token_ids
-    assert second.prompt_ids[: len(seen)] == seen
 
 
 @pytest.mark.parametrize("id", [row.id for row in ROWS if row.id != "AgentRL/VisualSokoban-v0"])
@@ -217,7 +215,9 @@ def test_a_prompt_ends_with_the_generation_prompt_and_the_prefix(
     assert text.count("<think>") - reply.text.count("<think>") == 2 * end.count("<think>")
 
 
-def test_the_attention_that_is_asked_for_reaches_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attention_that_is_asked_for_reaches_the_model_and_16_bits_only_able_cards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_policy(["cell one"], seed=0, layers=1).save_pretrained(tmp_path / "model")
     for name in ("eager", "sdpa"):
         read = HuggingFacePolicy.from_pretrained(tmp_path / "model", attn_implementation=name)
@@ -233,9 +233,7 @@ def test_the_attention_that_is_asked_for_reaches_the_model(tmp_path: Path, monke
         given = ["train", "--env", "corridor", "--quick", "--model", str(tmp_path / "model"), "--attention", name]
         CliRunner().invoke(app, [*given, "--out", str(tmp_path / name)])
     assert found == ["eager", "sdpa"]
-
-
-def test_cards_that_emulate_bfloat16_compute_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Cards that emulate bfloat16 compute in 32 bits.
     asked: list[bool] = []
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: asked.append(including_emulation))
     model: Any = SimpleNamespace(parameters=lambda: iter([SimpleNamespace(device=torch.device("cuda"))]))

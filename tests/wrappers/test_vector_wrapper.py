@@ -311,14 +311,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("AgentRL/SOTOPIA-v0", {"order": "random", "role": "random"}),
 ]
 
-CASES = [(name, {"data": "generated", **more} if "ALFWorld" in name else more) for name, more in CASES]
-
 
 @cache
 def stacks(case: int, mode: AutoresetMode, transcript: bool) -> list[tuple[Any, Keeping]]:
     """Two stacks that are built alike."""
     name, more = CASES[case]
-    return [make_stack(name, PLACES, mode, LIMIT, transcript, **more) for _ in range(2)]
+    data = {"data": "generated"} if "ALFWorld" in name else {}
+    return [make_stack(name, PLACES, mode, LIMIT, transcript, **data, **more) for _ in range(2)]
 
 
 @pytest.mark.filterwarnings("ignore:.*the policy's commands:UserWarning")

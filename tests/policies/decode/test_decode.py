@@ -373,16 +373,13 @@ def test_requests_that_join_and_leave_get_the_replies_of_a_whole_batch(queue_pol
         if new < len(OBSERVATIONS):
             queue.put([new], OBSERVATIONS[new : new + 1], {}, own[new : new + 1])
             going, new = going | {new}, new + 1
-        answers = dict(queue.get())
-        assert answers
-        assert answers.keys() <= going
-        going -= answers.keys()
-        found |= answers
+        came = dict(queue.get())
+        assert came
+        assert came.keys() <= going
+        going -= came.keys()
+        found |= came
     check_equal(found, whole)
-
-
-def test_greedy_and_few_places(queue_policy):
-    greedy = queue_policy.with_settings(temperature=0.0, batch_size=2)
+    greedy = queue_policy.with_settings(temperature=0.0, batch_size=2)  # in few places
     queue = greedy.reply_queue()
     queue.put(range(7), OBSERVATIONS, {}, rngs())
     check_equal(answers(queue, 7), greedy.act(OBSERVATIONS, {}, np.random.default_rng(0)))

@@ -317,18 +317,14 @@ def test_adapters_are_files_under_a_fresh_id(policy, tmp_path):
     assert load_file(tmp_path / "1" / "adapter_model.safetensors")
 
 
-def test_an_engine_is_started_with_log_probabilities_at_the_sampling_temperature(policy, tmp_path, release):
-    release.LLM = lambda model, **options: Engine(policy.model, **options)
-    sampler = VllmSampler.start("folder", work=tmp_path, lora_rank=8, dtype="float32")
+def test_a_started_engine_gives_log_probabilities_and_wakes_its_weights_before_its_cache(policy, tmp_path, release):
+    release.LLM = lambda model, **options: Engine(copy.deepcopy(policy.model), **options)
+    sampler = VllmSampler.start("folder", work=tmp_path / "adapters", lora_rank=8, dtype="float32")
     assert sampler._engine.options == {
         "logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, "enable_lora": True, "max_lora_rank": 8,
         "max_loras": 1, "dtype": "float32",
     }  # fmt: skip
-
-
-def test_an_engine_that_sleeps_wakes_its_weights_takes_new_ones_and_then_wakes_its_cache(policy, tmp_path, release):
-    release.LLM = lambda model, **options: Engine(copy.deepcopy(policy.model), **options)
-    sampler = VllmSampler.start("folder", work=tmp_path, sleeps=True)
+    sampler = VllmSampler.start("folder", work=tmp_path / "one", sleeps=True)
     engine, player = sampler._engine, over(policy, sampler)
     assert engine.options["enable_sleep_mode"] is True
     first = act(player)

@@ -113,7 +113,6 @@ def test_a_server_that_returns_token_ids_is_a_sampler(policy, server):
     (lambda choice: {**choice, "token_ids": [-1]}, r"completion 0 has the token id -1, and .* knows 0 to \d+"),
     (lambda choice: {**choice, "token_ids": [10**9]}, "the token id 1000000000, and .*another model"),
     (lambda choice: {**choice, "logprobs": {"token_logprobs": ["-0.5"]}}, "must be a number, got '-0.5'"),
-    (lambda choice: {**choice, "logprobs": 5}, "no completion"),
     (lambda choice: [], "no completion"),
     (lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}}, "does not sample"),
 )

@@ -268,13 +268,6 @@ def test_exhausted_repeated_and_led_searches() -> None:
     assert firsts == {"left", "right"}
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0))
-def test_a_share_is_never_more_than_what_is_left_nor_nothing_of_something(steps, spent, share) -> None:
-    left = Budget(steps=steps).left(Cost(steps=spent), share).steps
-    assert left is not None
-    assert min(1, max(0, steps - spent)) <= left <= max(0, steps - spent)
-
-
 def test_costs_and_limits() -> None:
     budget = Budget(steps=10, tokens=20)
     assert budget.allows(Cost(steps=9, tokens=15), 1, 5)
@@ -286,8 +279,11 @@ def test_costs_and_limits() -> None:
     assert cost == Cost(11, 22, 33, 44)
 
 
-@given(steps=st.integers(0, 50), tokens=st.integers(0, 50), count=st.integers(1, 9))
-def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, count) -> None:
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0), st.integers(0, 50), st.integers(1, 9))
+def test_a_share_is_of_what_is_left_and_parts_are_as_equal_as_can_be(steps, spent, share, tokens, count) -> None:
+    left = Budget(steps=steps).left(Cost(steps=spent), share).steps
+    assert left is not None
+    assert min(1, max(0, steps - spent)) <= left <= max(0, steps - spent)
     parts = Budget(steps=steps, tokens=tokens).parts(count)
     for name, whole in (("steps", steps), ("tokens", tokens)):
         given = [getattr(part, name) for part in parts]

@@ -57,16 +57,6 @@ def test_by_hand(options: dict[str, Any], targets: list[float]) -> None:
     close(action_targets(TABLE, values=np.ones(7), **{"gamma": 0.5, **options}), targets)
 
 
-def test_soft_targets_by_hand() -> None:
-    # Five single steps worth 1 0 0 0 0: mean .2, quartiles 0 and 0 (nothing between them), so 0 and 1.
-    table = episodes("s -a-> goal +", *[f"s -{action}-> pit" for action in "bcde"])
-    close(action_targets(table, shaping="soft", values=np.zeros(5)), [1, 0, 0, 0, 0])
-    # Worth 1 1 0 0 0: quartiles 0 and 1, mean .4; a sixth visit of the last counts the pair once.
-    table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
-    found = action_targets(table, shaping="soft", values=np.zeros(6))
-    close(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
-
-
 @cases(
     "arguments, words",
     ({"shaping": "raw"}, "shaping needs values, one V per row"),
@@ -99,7 +89,14 @@ VISITED = StepTable.from_arrays(
 )  # fmt: skip
 
 
-def test_values_and_gains_by_hand() -> None:
+def test_soft_targets_values_and_gains_by_hand() -> None:
+    # Five single steps worth 1 0 0 0 0: mean .2, quartiles 0 and 0 (nothing between them), so 0 and 1.
+    table = episodes("s -a-> goal +", *[f"s -{action}-> pit" for action in "bcde"])
+    close(action_targets(table, shaping="soft", values=np.zeros(5)), [1, 0, 0, 0, 0])
+    # Worth 1 1 0 0 0: quartiles 0 and 1, mean .4; a sixth visit of the last counts the pair once.
+    table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
+    found = action_targets(table, shaping="soft", values=np.zeros(6))
+    close(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
     of_actions, of_states = visit_values(VISITED, 0.5)
     # "right" was worth .5 once and 0 once; of the three visits of "s" one was worth .5. "u" was worth 1 once of twice.
     assert of_actions == pytest.approx([1, 0.25, 0.25, 0, 0])

@@ -239,17 +239,6 @@ def test_visits_of_an_edge_may_differ_in_worth_and_their_order_does_not_matter(m
         close(graphgpo(rebuild(table, rows), cost=cost[rows]), graphgpo(table, cost=cost)[rows])
 
 
-def test_an_edge_counts_with_the_mean_of_its_visits():
-    # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
-    # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
-    table = episodes("s -right-> goal +", "s -right!-> goal +", "s -left-> pit")
-    scores = graphgpo(
-        table, success_value=0.125, unreachable="infinite", exponent="next", std="none", beta_episode=0.0,
-        invalid_penalty=0.25,
-    )  # fmt: skip
-    assert scores == pytest.approx([0.125, -0.125, 0])
-
-
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("method", [rewardflow, graphgpo])
 @given(seed=SEEDS)

@@ -110,7 +110,7 @@ EPISODE = [
 
 
 def _table():
-    rows = [*(("g", "e", t, *step) for t, step in enumerate(EPISODE))]
+    rows = [("g", "e", t, *step) for t, step in enumerate(EPISODE)]
     rows += [("g", "f", 0, "Nothing happens.", "go to desk 1", "desk", True)]
     return of_rows("group trajectory t state action next_state valid", rows)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
-from tests.playing import DISABLED
+from tests.playing import of
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import groups_of, random_table
 from wrappers.credit import grpo
@@ -80,10 +79,6 @@ class _NumberedCorridor(CorridorEnv):
         return {**super().describe(valid), "task_id": f"task-{self.number}"}
 
 
-class _NumberedCorridors(TextVectorEnv):
-    env_class = _NumberedCorridor
-
-
 def _tasks(*numbers, size=4):
     return [{"index": number} for number in numbers for _ in range(size)]
 
@@ -98,7 +93,7 @@ def _play(envs, infos, playing):
 
 
 def test_which_sub_envs_hold_no_contrast():
-    envs = DAPO(_NumberedCorridors(12, autoreset_mode=DISABLED))
+    envs = DAPO(of(_NumberedCorridor, 12))
     refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     _, infos = envs.reset(options=_tasks(7, 1, 4))
     refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
@@ -119,7 +114,7 @@ def test_which_sub_envs_hold_no_contrast():
 
 
 def test_the_wrapper_filters_by_its_own_options():
-    envs = DAPO(_NumberedCorridors(4, autoreset_mode=DISABLED), contrast="return")
+    envs = DAPO(of(_NumberedCorridor, 4), contrast="return")
     envs.reset(options=_tasks(1))
     # All are lost; one sub-environment jumped first, which costs 0.5.
     envs.step(["jump", "left", "left", "left"])

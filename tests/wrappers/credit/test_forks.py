@@ -158,7 +158,7 @@ def test_returns_values_and_segments_are_those_of_the_whole_episodes() -> None:
         assert by_event(table, events)[source].tolist() == by_event(whole, events[source]).tolist()
 
 
-def test_without_forks_nothing_is_copied() -> None:
+def test_without_forks_nothing_is_copied_and_of_forks_not_all_can_be_said() -> None:
     seen: list[StepTable] = []
 
     @over_forks("values")
@@ -174,8 +174,6 @@ def test_without_forks_nothing_is_copied() -> None:
     with pytest.raises(ValueError, match=r"values must hold one entry per row of the table \(4\), got shape \(3,\)"):
         method(TREE, values=[1.0, 2.0, 3.0])
 
-
-def test_rows_that_some_episodes_score_and_what_cannot_be_said_of_forks() -> None:
     @over_forks()
     def of_won(table: StepTable) -> np.ndarray:
         return np.where(table.won, 3.0, np.nan)

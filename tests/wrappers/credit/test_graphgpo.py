@@ -27,6 +27,15 @@ def test_by_hand() -> None:
     table = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
     assert _steps(table) == pytest.approx(np.array([0, -1, 11, 0, -10]) / 48)
     assert _steps(table, invalid="bypass") == pytest.approx([0, 0, 7 / 32, 0, -7 / 32])
+    # An edge counts with the mean of its visits.
+    # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
+    # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
+    table = episodes("s -right-> goal +", "s -right!-> goal +", "s -left-> pit")
+    scores = graphgpo(
+        table, success_value=0.125, unreachable="infinite", exponent="next", std="none", beta_episode=0.0,
+        invalid_penalty=0.25,
+    )  # fmt: skip
+    assert scores == pytest.approx([0.125, -0.125, 0])
 
 
 def test_costs() -> None:

@@ -169,15 +169,6 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(name: str) -> No
                 refuses((ValueError, TypeError), f"^{key} must be .*, got ", method, table, **given, **{key: number})
 
 
-@pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
-def test_without_eps_numbers_whose_squares_vanish_stay_finite(name: str) -> None:
-    # Rewards of 1e-200 differ, and their variance is 1e-400, which is 0 in floating point.
-    assert 0 < np.abs(METHODS[name](TABLES["tiny rewards"], eps=0.0)).max() < 1e-199
-    # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
-    table = filled(trajectory=[0, 1, 2], t=[0, 0, 0], reward=[4, 4, 0])
-    close(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
-
-
 #: Numbers that only hurt beside another option, or extreme rewards.
 TOGETHER: list[tuple[str, str, dict[str, Any]]] = [
     ("grpo", "tiny rewards", {"preset": "authors", "over": "trajectories", "eps": 5e-324}),
@@ -197,7 +188,13 @@ def test_numbers_that_hurt_together_stay_finite(name: str, rewards: str, options
         assert np.isfinite(METHODS[name](TABLES[rewards], **beside(name, TABLES[rewards]), **options)).all()
 
 
-def test_numbers_of_functions_without_presets_are_checked_too() -> None:
+def test_numbers_whose_squares_vanish_stay_finite_and_those_of_functions_without_presets_are_checked() -> None:
+    for name in ("reinforce_plus_plus", "reinforce_plus_plus_baseline"):
+        # Rewards of 1e-200 differ, and their variance is 1e-400, which is 0 in floating point.
+        assert 0 < np.abs(METHODS[name](TABLES["tiny rewards"], eps=0.0)).max() < 1e-199
+        # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
+        table = filled(trajectory=[0, 1, 2], t=[0, 0, 0], reward=[4, 4, 0])
+        close(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
     ones, ends = np.ones((1, 2)), [[False, True]]
     for alpha in (math.nan, math.inf, -1.0, 1e101):
         with pytest.raises(ValueError, match="alpha must be finite and at least 0"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -181,10 +182,6 @@ def _deviation(values, ddof):
     return math.sqrt(sum((v - mean) ** 2 for v in values) / max(len(values) - ddof, 1))
 
 
-def _mean(values):
-    return sum(values) / len(values)
-
-
 def naive_potential(table: StepTable, o: dict) -> np.ndarray:
     """Advantages by options without penalties, rewards at the end, sample deviations over groups."""
     total = np.full(len(table), np.nan)
@@ -223,7 +220,7 @@ def _of_group(group, o):
     returns = dict(worth)
     visits = {state: [row for row in counted if steps[row].state == state] for state in states}
     if o["value"] == "mc":
-        value = {state: _mean([worth[row] for row in rows]) for state, rows in visits.items()}
+        value = {state: fmean([worth[row] for row in rows]) for state, rows in visits.items()}
     elif o["value"] == "distance":
         goals = {trajectory.steps[-1].next_state for trajectory, _ in group if trajectory.won}
         hops = distances({(step.state, step.next_state) for step in steps.values()}, goals)
@@ -246,7 +243,7 @@ def _of_group(group, o):
         ends = [float(t.won) if o["outcome"] == "won" else sum(s.reward for s in t.steps) for t, _ in group]
         for state in value:
             n = len(visits[state])
-            value[state] = (n * value[state] + o["prior"] * _mean(ends)) / (n + o["prior"])
+            value[state] = (n * value[state] + o["prior"] * fmean(ends)) / (n + o["prior"])
     value = {state: scale * v for state, v in value.items()}
     after = {}
     for row, step in steps.items():
@@ -260,7 +257,7 @@ def _of_group(group, o):
         here = {}
         for row, step in steps.items():
             same = [worth[r] for r in visits[step.state] if steps[r].action == step.action]
-            around = _mean([worth[r] for r in visits[step.state]])
+            around = fmean([worth[r] for r in visits[step.state]])
             here[row] = (sum(same) + o["kappa"] * around) / (len(same) + o["kappa"])
     else:
         here = after
@@ -298,7 +295,7 @@ def _of_group(group, o):
 
 def _gates(o, group, steps, worth, won):
     if o["gate"] == "success":
-        share = _mean([float(t.won) for t, _ in group])
+        share = fmean([float(t.won) for t, _ in group])
         return dict.fromkeys(steps, (1 - share) ** o["gate_power"])
     if o["gate"] == "successors":
         ways = {}
@@ -309,10 +306,10 @@ def _gates(o, group, steps, worth, won):
         gate = {}
         for row, step in steps.items():
             here = [r for r in steps if steps[r].state == step.state]
-            mean = _mean([worth[r] for r in here])
-            own = {r: _mean([worth[q] for q in here if steps[q].action == steps[r].action]) for r in here}
-            between = _mean([(own[r] - mean) ** 2 if abs(own[r] - mean) > 1e-12 else 0.0 for r in here])
-            within = _mean([(worth[r] - own[r]) ** 2 for r in here])
+            mean = fmean([worth[r] for r in here])
+            own = {r: fmean([worth[q] for q in here if steps[q].action == steps[r].action]) for r in here}
+            between = fmean([(own[r] - mean) ** 2 if abs(own[r] - mean) > 1e-12 else 0.0 for r in here])
+            within = fmean([(worth[r] - own[r]) ** 2 for r in here])
             gate[row] = math.tanh(len(here) / o["tau"]) * between / (between + within + 1e-6)
         return gate
     return dict.fromkeys(steps, 1.0)

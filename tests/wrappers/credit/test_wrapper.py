@@ -90,7 +90,7 @@ def test_groups_by_task_and_options_of_the_wrapped() -> None:
         assert first[4].keys() == second[4].keys()
 
 
-def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
+def test_a_full_reset_begins_a_new_table_a_masked_one_adds_to_it_and_unfinished_groups_are_errors():
     envs = RewardFlow(_envs())
     _play(envs, seed=1)
     once = _rows(envs.table())
@@ -105,9 +105,6 @@ def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
     assert table.n_trajectories == 12
     assert _rows(table)[: len(once)] == once
     assert len(envs.advantages()) == len(table) == len(once) + 8
-
-
-def test_unfinished_groups_are_an_error():
     envs = GiGPO(_envs())
     refuses(ValueError, "GiGPO has recorded nothing: call reset", envs.advantages)
     refuses(gym.error.ResetNeeded, "call reset", envs.step, [""] * 8)
