@@ -13,7 +13,7 @@ import wrappers
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
-from tests.playing import DISABLED, SAME_STEP
+from tests.playing import DISABLED, NEXT_STEP, SAME_STEP
 from tests.refusals import refuses
 from wrappers import CanonicalStates, VectorReplyParser
 from wrappers.credit import GAE, GRPO, CreditWrapper, GiGPO, GraphGPO, RewardFlow
@@ -70,6 +70,17 @@ def test_advantages_are_those_of_the_function_and_without_options_of_its_own_pre
     # Wrong options fail at once.
     refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
     refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
+
+
+@pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP])
+def test_other_autoreset_modes_record_the_same_episodes(mode):
+    disabled, envs = RewardFlow(_envs()), RewardFlow(_envs(mode))
+    _play(disabled)
+    _play(envs)
+    assert _rows(envs.table()) == _rows(disabled.table())
+    np.testing.assert_array_equal(envs.advantages(), disabled.advantages())
+    assert envs.table().won.any()
+    assert (envs.table().truncated | envs.table().terminated).sum() == 8
 
 
 def test_groups_by_task_and_options_of_the_wrapped() -> None:
