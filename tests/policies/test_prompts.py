@@ -91,17 +91,7 @@ def test_what_ends_a_reply_stands_there_once(written: str, prefix: str, suffix: 
     assert encoder(_chat("cell", said, "one")) == _ids(tokenizer, text)
 
 
-def test_the_cache_may_start_anew(monkeypatch) -> None:
-    tokenizer = _tokenizer()
-    monkeypatch.setattr("policies.prompts._MOST_IDS", 20)
-    small, large = _encoder(tokenizer), []
-    for turn in range(1, 8, 2):
-        large.append(small(_chat(*["cell"] * turn)))
-        small.remember(large[-1], "cell", tuple(_ids(tokenizer, "c") + _ids(tokenizer, "ell")))
-    assert all(after[: len(before)] == before for before, after in itertools.pairwise(large))
-
-
-def test_cuts_and_limits() -> None:
+def test_cuts_limits_and_caches(monkeypatch) -> None:
     tokenizer = _tokenizer()
     whole, short = _encoder(tokenizer), _encoder(tokenizer, longest=20, cut=True)
     letters = _ids(tokenizer, "u") + _ids(tokenizer, "p")  # as the policy wrote them; cut anew they were one token
@@ -130,6 +120,14 @@ def test_cuts_and_limits() -> None:
     with pytest.raises(ValueError, match="at least one token is needed") as caught:
         _encoder(tokenizer, positions=8, cut=True)(text)  # eight new tokens leave no room at all
     assert not isinstance(caught.value, PromptTooLongError)
+    # The cache may start anew.
+    tokenizer = _tokenizer()
+    monkeypatch.setattr("policies.prompts._MOST_IDS", 20)
+    small, large = _encoder(tokenizer), []
+    for turn in range(1, 8, 2):
+        large.append(small(_chat(*["cell"] * turn)))
+        small.remember(large[-1], "cell", tuple(_ids(tokenizer, "c") + _ids(tokenizer, "ell")))
+    assert all(after[: len(before)] == before for before, after in itertools.pairwise(large))
 
 
 @pytest.mark.parametrize("id", [row.id for row in ROWS if row.id != "AgentRL/VisualSokoban-v0"])

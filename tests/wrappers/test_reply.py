@@ -180,7 +180,7 @@ def test_work_grows_linearly_with_the_reply(unit: str) -> None:
     assert not set("*+{") & set(_tags("action", "think", True).pattern)
 
 
-def test_the_single_wrapper() -> None:
+def test_the_single_wrapper_of_which_nobody_is_warned() -> None:
     env = ReplyParser(CorridorEnv())
     observation, info = env.reset(options={"index": 2})
     assert (observation, info["command"], info["reply_error"]) == ("cell 2", "", "")
@@ -195,6 +195,11 @@ def test_the_single_wrapper() -> None:
     env = ReplyParser(gym.make("AgentRL/Sokoban-v0"), action_tag="move")
     again = begun(gym.make(env.spec), seed=0)
     assert again.step("<move>up</move>")[-1]["command"] == "up"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ReplyParser(CorridorEnv())
+        VectorReplyParser(CorridorVectorEnv(2))
+        VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv]))
 
 
 def test_thoughts_are_kept_and_command_tags_are_those_of_the_environment() -> None:
@@ -233,14 +238,6 @@ def test_a_second_parser_is_warned_of_once(inside: Any) -> None:
         parser(env)
     assert [warning.filename for warning in caught] == [__file__]
     env.close()
-
-
-def test_one_parser_is_not_warned_of() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ReplyParser(CorridorEnv())
-        VectorReplyParser(CorridorVectorEnv(2))
-        VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv]))
 
 
 def test_where_a_parser_reads_replies_a_refused_first_batch_is_said_to_be_the_policys() -> None:

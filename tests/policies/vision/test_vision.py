@@ -137,7 +137,7 @@ def test_without_a_folder_the_oldest_picture_is_forgotten_and_leaves_nothing(mon
     assert len(pickle.dumps(kept)) < 4000  # no pixels
 
 
-def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
+def test_another_processor_and_numbers_of_another_picture_are_errors_and_no_wrong_picture(tmp_path, monkeypatch):
     known = store(tmp_path).add(picture(0, 32, 48))
     assert (known.height, known.width) == (4, 6)
     after = store(tmp_path, merge=2)
@@ -148,9 +148,6 @@ def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
     late.add(picture(0, 32, 48))  # its patches are there when it meets the folder
     late.keep_in(tmp_path)
     refuses(ValueError, r"was shown as 4 x 6 placeholders", lambda: late.patches(late.of(known.ids)))
-
-
-def test_two_pictures_never_share_their_numbers(monkeypatch):
     monkeypatch.setattr(module.Picture, "ids", (FIRST_PICTURE,))  # as if the hash had failed
     pictures = store()
     pictures.add(picture(0))
