@@ -179,12 +179,12 @@ def test_models_whose_keys_cannot_be_kept_read_whole_prompts_and_say_so_once():
 
 @pytest.mark.parametrize("make", [sliding, hybrid, qwen])
 def test_prompts_are_read_in_passes_of_so_many_tokens(make, monkeypatch):
-    model, sizes = make(), list[int]()
+    model, sizes, most = make(), list[int](), 12 if make is qwen else 40  # where beginnings are read once: 17 tokens
     expected, _ = play(LoopSampler(model, reuse=False), turns=3)
-    monkeypatch.setattr(batch, "READ_TOKENS", 40)
+    monkeypatch.setattr(batch, "READ_TOKENS", most)
     model.register_forward_pre_hook(lambda _, __, given: sizes.append(given["input_ids"].numel()), with_kwargs=True)
     check_written(play(LoopSampler(model, reuse=make is qwen), turns=3)[0], expected)
-    assert 20 < max(sizes) <= 40
+    assert most / 2 < max(sizes) <= most
 
 
 def test_logits_are_computed_once_while_the_weights_stay_and_there_is_room(monkeypatch):
