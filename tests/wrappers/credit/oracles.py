@@ -86,9 +86,9 @@ def assert_agree(ours: np.ndarray, theirs: np.ndarray, *contrast: np.ndarray, at
 
 def _said(key: str) -> list[Any]:
     """What models said about every row of `table`."""
-    cases = load("learned_inputs")["cases"]
-    assert [case["case_id"] for case in cases] == [case["case_id"] for case in cases()]
-    return [row for case in cases for row in case[key]]
+    said = load("learned_inputs")["cases"]
+    assert [case["case_id"] for case in said] == [case["case_id"] for case in cases()]
+    return [row for case in said for row in case[key]]
 
 
 @cache
