@@ -99,18 +99,11 @@ def naive(table, gamma, optimism, share):
     contributed = attribution(table, outcome="return", centred=True)
     for group in groups(table):
         rows = [row for _, mine in group for row in mine]
-        steps = [
-            (
-                s.state,
-                s.action,
-                s.next_state,
-                s.reward,
-                row != mine[-1] or bool(table.truncated[row] and not t.won),
-                row,
-            )
-            for t, mine in group
-            for s, row in zip(t.steps, mine, strict=True)
-        ]
+        steps = []
+        for t, mine in group:
+            for s, row in zip(t.steps, mine, strict=True):
+                on = row != mine[-1] or bool(table.truncated[row] and not t.won)
+                steps.append((s.state, s.action, s.next_state, s.reward, on, row))
         _, hoped = naive_values(steps, gamma, optimism)
         value, seen = naive_values(steps, gamma, 0.0)
         gain = {row: seen[s, a] / gamma - value[s] for s, a, _, _, _, row in steps}
