@@ -48,5 +48,5 @@ def test_the_tests_of_published_data_are_found() -> None:
     found = data_tests()
     assert "test_programs_win_as_often_as_they_did" in found[tests / "agentgym/virtualhome/test_spa.py"]
     assert "test_every_offered_action_succeeds" not in found[tests / "agentgym/virtualhome/test_spa.py"]
-    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_grade.py"]
+    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_results.py"]
     assert tests / "agentgym/searchqa/retrieval/test_serve.py" not in found

@@ -19,7 +19,7 @@ Key = Callable[[Any, dict[str, Any]], str]
 
 
 def observation_key(observation: Any, info: dict[str, Any]) -> str:
-    """Return the text of the observation (GiGPO's anchor states)."""
+    """Return the text of the observation."""
     return text_of(observation)
 
 
@@ -40,7 +40,7 @@ _WITH_LOCATION = enriched_key("location", "inventory")
 
 
 def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
-    """Return the observation and the inventory with its status: RewardFlow's states of ALFWorld.
+    """Return the observation and the inventory with its status, a paper's states of ALFWorld.
 
     >>> rewardflow_key("You arrive at shelf 1.", {"inventory": "apple 1 (cleaned)"})
     'You arrive at shelf 1. | inventory=apple 1 (cleaned)'
@@ -49,7 +49,7 @@ def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
 
 
 def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
-    """Return the observation, the location and the inventory with its status: GraphGPO's states of ALFWorld.
+    """Return the observation, the location and the inventory with its status, a paper's states of ALFWorld.
 
     >>> graphgpo_key("Nothing happens.", {"inventory": "nothing", "location": "shelf 1"})
     'Nothing happens. | location=shelf 1 | inventory=nothing'

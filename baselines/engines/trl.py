@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer with step credit, on as many cards as accelerate has.
 
-    accelerate launch -m baselines.engines.trl --env AgentRL/Sokoban-v0 --model DIR --method rewardflow \
+    accelerate launch -m baselines.engines.trl --env AgentRL/Sokoban-v0 --model DIR --method NAME \
         --output_dir OUT --num_generations 8 --per_device_train_batch_size 8 --learning_rate 1e-6
 
 TRL draws the tasks, clips and updates; rollouts and credit are ours. A rollout is one sequence, so the environments

@@ -3,8 +3,8 @@
 `PAPERS`, read from papers.toml, holds what is printed, and nothing else: what a paper leaves out is left out here, and
 `Paper.config` gives it the trainer's default. Where a paper and its authors' script differ, there are two entries.
 
-    paper("rewardflow", "alfworld").config()              what the paper prints
-    paper("rewardflow", "sokoban", "script").config()     what the authors' script sets
+    paper(NAME, "alfworld").config()              what the paper prints
+    paper(NAME, "sokoban", "script").config()     what the authors' script sets
 """
 
 import dataclasses

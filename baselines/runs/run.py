@@ -107,7 +107,7 @@ def train(
     """Train a policy in an environment by a credit method, and return policy, log and folder.
 
         from baselines import train
-        run = train("AgentRL/Sokoban-v0", method="graphgpo")
+        run = train("AgentRL/Sokoban-v0", method="hgpo")
         run.log[-1]["validation_greedy_success"], run.test(), run.policy
 
     Defaults come from `baselines/environments/`, for the environment and the model: prompt, splits, numbers of tasks,
@@ -116,7 +116,7 @@ def train(
     Args:
         env: a name such as "sokoban" or "alfworld", a registered id, or "my_module:Env-v0", which imports the module
             that registers it.
-        method: name of a recipe (`baselines.recipes.RECIPES`), options behind colons, "gigpo:gamma=.9"; or
+        method: name of a recipe (`baselines.recipes.RECIPES`), options behind colons, ":gamma=.9"; or
             "my_module:credit"; or a function `credit(table) -> float64 (len(table),)`.
         model: "tiny" (0.2 million parameters, nothing to download), "smollm2" (135 million, downloads 93 MB once), or
             the folder of a Hugging Face causal language model.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from policies.search.tree import Node as TreeNode
     from policies.search.tree import Tree
 
-#: Discount of the potentials shown, the value of the RewardFlow paper.
+#: Discount of the potentials shown (2603.18859).
 GAMMA = 0.9
 #: More states than this do not make a graph more informative.
 _ENOUGH_STATES = 60
@@ -50,7 +50,7 @@ class Node:
 class Edge:
     """Transitions of a group from one node (index) to another with the same action, `count` of them.
 
-    `gain` is RewardFlow's state reward gamma^d(target) - gamma^d(source), 0 for a state without success;
+    `gain` is the rise of the potential, gamma^d(target) - gamma^d(source), which is 0 for a state without success;
     `advantage` is the mean that the method gave these steps, None where it gave none.
     """
 

@@ -3,7 +3,7 @@
     delta_t = r_t + gamma V(s_{t+1}) - V(s_t)
     A_t = delta_t + gamma lam A_{t+1}                        (Schulman et al. 2016, equation 16)
 
-inside each trajectory; V after a terminated step is 0. For tokens see `wrappers.credit.token_gae`.
+inside each trajectory; V after a terminated step is 0.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gae(
     preset: str = "paper",
     **options: Unpack[GAEOptions],
 ) -> Floats:
-    """Return the advantage of every step, not whitened (see `wrappers.credit.token_gae.whiten`).
+    """Return the advantage of every step, not whitened (see `wrappers.credit.tokens.whiten`).
 
     Args:
         values: float (N,), V of the state each row's action was taken in.
@@ -105,8 +105,10 @@ class GAE(CreditWrapper, method=_without_a_critic):
         return gae(self.table(), values=values, last_values=last_values, **self._options)
 
 
+#: The function of methods with a learned critic.
+LEARNED = "baselines.ppo:ppo"
 METHOD = Method(
-    "baselines.ppo:ppo", "Generalised advantage estimation with a learned critic; no groups are compared.",
-    scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
+    LEARNED, "Generalised advantage estimation with a learned critic; no groups are compared.",
+    name="ppo", scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
     unmeasured="needs a critic",
 )  # fmt: skip

@@ -58,7 +58,7 @@ def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiG
 
 
 METHOD = Method(
-    gigpo, "GRPO plus discounted returns compared among visits of the same state.", options={"gamma": 0.95, **PENALTY},
-    space={"gamma": (0.9, 0.95)}, contender="gigpo", colour="#56B4E9",
+    gigpo, "Episodes compared, plus discounted returns compared among visits of the same state.",
+    options={"gamma": 0.95, **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="gigpo", colour="#56B4E9",
     credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 A file of this folder may define `METHOD`, a `Method`, or `METHODS`, several; recipes, search spaces, colours and
 measured credits are derived from it:
 
-    METHOD = Method(rloo, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
+    METHOD = Method(mine, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
 
 `wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
@@ -90,8 +90,11 @@ class Method:
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
             losses.
         space: values tried by a search, by option or field of `TrainerConfig`.
-        contender: entry in the head to head by default, "vine" or "vine:k=2"; "": none.
+        contender: entry in the head to head by default, "NAME" or "NAME:k=2"; "": none.
         colour: in figures, "#E69F00"; "": a spare colour.
+        variants: credits measured only in the study that is their part.
+        key: what the paper's states consist of, and their key, see `wrappers.canonical`.
+        ours: from this project, not from a paper.
         unmeasured: reason why nothing is measured, as the end of a sentence.
     """
 
@@ -113,6 +116,9 @@ class Method:
     contender: str = ""
     colour: str = ""
     credits: tuple[Credit, ...] = ()
+    variants: tuple[Credit, ...] = ()
+    key: tuple[str, Callable[[Any, dict[str, Any]], str]] | None = None
+    ours: bool = False
     unmeasured: str = ""
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option
 from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
-from wrappers.credit.token_gae import whiten
+from wrappers.credit.tokens import whiten
 
 
 class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
@@ -47,7 +47,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         "(authors' code, there over all groups of a rank)", authors="group",
     )]  # fmt: skip
     lose_last: Annotated[
-        bool, option(False, "the last token of a trajectory has process reward 0 (authors' code)", authors=True)
+        bool, option(False, "the last token of a trajectory has reward 0 (authors' code)", authors=True)
     ]
 
 
@@ -153,7 +153,7 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
 
 
 METHOD = Method(
-    prime, "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
+    prime, "Per token, the later log-ratios of a reward model that learns from outcomes; episodes compared.",
     options={"whiten": True, **PENALTY}, scored="token", argument="scores", figures=_worth, scorer="implicit_reward",
     settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"}, unmeasured=NEEDS_MODEL,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from agentgym.checks import LARGEST
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import ranges
 from wrappers.credit.options import numbers_of
-from wrappers.credit.token_gae import checked_flags
+from wrappers.credit.tokens import checked_flags
 
 
 def step_scores(name: str, values: ArrayLike, length: int) -> Floats:
