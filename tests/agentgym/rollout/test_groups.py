@@ -1,4 +1,4 @@
-"""`collect` and `TableBuilder` on the corridor."""
+"""`collect`, `TableBuilder` and lanes on the corridor."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from agentgym.rollout import collect
+from agentgym.rollout.lanes import LaneError, Played, collect_lanes
 from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
+from baselines.play.rollouts import Timed
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import Drawn, Scripted, corridor, of
 from tests.refusals import refuses
@@ -235,3 +238,228 @@ class VagueEnv(CorridorEnv):
 
     def describe(self, valid: bool) -> dict[str, Any]:
         return {**super().describe(valid), "won": "no"}
+
+
+TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
+
+
+class Shuffled(Coin):
+    """Left, right or jump by the generator of the request; who is answered when is drawn by another one."""
+
+    def __init__(self, delays: int, fail: Any = None) -> None:
+        super().__init__("left", "right", "jump")
+        self.delays, self.fail, self.closed = delays, fail, 0
+        self.order: list[int] = []
+
+    def reply_queue(self) -> Any:
+        return ShuffledQueue(self)
+
+
+class ShuffledQueue:
+    def __init__(self, policy: Shuffled) -> None:
+        self.policy = policy
+        self.waiting: dict[int, Reply] = {}
+        self.delays = np.random.default_rng(policy.delays)
+
+    def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
+        assert not self.waiting.keys() & set(names)
+        for k, (name, rng) in enumerate(zip(names, rngs, strict=True)):
+            row = {key: column[k : k + 1] for key, column in infos.items()}
+            (self.waiting[name],) = self.policy.act(observations[k : k + 1], row, rng)
+
+    def get(self) -> Any:
+        chosen = self.delays.permutation(sorted(self.waiting))[: self.delays.integers(1, len(self.waiting) + 1)]
+        self.policy.order += chosen.tolist()
+        came = [(name, self.waiting.pop(name)) for name in chosen.tolist()]
+        return [(name, OSError("the line is dead") if name == self.policy.fail else reply) for name, reply in came]
+
+    def close(self) -> None:
+        self.policy.closed += 1
+
+
+def play(lanes: int, delays: int, places: int = 1, **given: Any) -> Any:
+    return collect_lanes(
+        [disabled(places) for _ in range(lanes)], Shuffled(delays), tasks=TASKS, group_size=4, seed=3, **given
+    )
+
+
+def test_one_lane_is_collect_and_episodes_start_as_in_collect() -> None:
+    lockstep = collect(disabled(6), Shuffled(0), tasks=TASKS, group_size=4, seed=3)
+    one = collect_lanes([disabled(6)], Shuffled(0), tasks=TASKS, group_size=4, seed=3)
+    assert one.to_trajectories() == lockstep.to_trajectories()
+    assert one.groups == lockstep.groups == ("start-1", "start-3", "start-2", "start-2 (2)", "start-3 (2)")
+    # The seeds of episodes are those of collect: a task drawn at random (the fourth) is the same one.
+    for seed in range(4):
+        given: Any = {"tasks": [{}, {}], "seed": seed}
+        lanes = collect_lanes([disabled(1), disabled(1)], Shuffled(0), **given)
+        assert lanes.groups == collect(disabled(2), Shuffled(0), **given).groups
+
+
+def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
+    tables = [play(lanes, delays, places) for lanes, delays, places in ((2, 0, 1), (4, 1, 1), (8, 2, 1), (3, 3, 4))]
+    first = tables[0].to_trajectories()
+    assert all(table.to_trajectories() == first for table in tables[1:])
+    # Groups are whole and in the order of the tasks, episodes are named by their number.
+    assert tables[0].groups == ("start-1", "start-3", "start-2", "start-2 (2)", "start-3 (2)")
+    assert tables[0].trajectory_group.tolist() == [group for group in range(5) for _ in range(4)]
+    assert tables[0].trajectories == tuple(range(20))
+    check_corridor_dynamics(collect_lanes([disabled(1), disabled(2)], Shuffled(0), tasks=TASKS[:3], seed=3))
+    # The delays do shuffle, and another seed is another table.
+    orders = [Shuffled(0), Shuffled(1)]
+    for policy in orders:
+        collect_lanes([disabled(1), disabled(2)], policy, tasks=TASKS, seed=3)
+        assert policy.closed == 1
+    assert orders[0].order != orders[1].order
+    other = collect_lanes([disabled(1), disabled(1)], Shuffled(0), tasks=TASKS, group_size=4, seed=4)
+    assert other.to_trajectories() != first
+
+
+def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
+    with pytest.warns(RuntimeWarning, match=r"Coin has no reply_queue\(\): lanes are asked one after the other"):
+        table = collect_lanes([disabled(2), disabled(2)], coin(), tasks=TASKS, group_size=4, seed=3)
+    assert table.to_trajectories() == play(2, 0).to_trajectories()
+
+    class Other(Shuffled):
+        """Overrides `act` alone: the queue of its parent is not meant."""
+
+        act = Always.act
+        word = "right"
+
+    with pytest.warns(RuntimeWarning, match="Other has no reply_queue"):
+        assert collect_lanes([disabled(2), disabled(2)], Other(0), tasks=[{"index": 1}], seed=0).won.all()
+
+
+def test_a_failing_lane_is_named_and_nothing_is_lost() -> None:
+    whole = play(2, 0)
+    broken = disabled(2)
+    steps = broken.step
+    left = [3]  # steps until it breaks
+
+    def step(actions: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ConnectionError("the simulator is gone")
+        return steps(actions)
+
+    broken.step = step  # type: ignore[method-assign]
+    policy = Shuffled(1)
+    with pytest.raises(LaneError, match=r"1 of 3 lanes failed \(1\); lane 1, .*: ConnectionError: the simulator") as e:
+        collect_lanes([disabled(2), broken, disabled(2)], policy, tasks=TASKS, group_size=4, seed=3)
+    error = e.value
+    assert isinstance(error.failures[1], ConnectionError)
+    assert error.__cause__ is error.failures[1]
+    # Lanes of two places: those of lane 1 are 2, 3, then 8, 9, ..; the others have played theirs.
+    theirs = {number for number in range(20) if number // 2 % 3 == 1}
+    assert set(range(20)) - theirs <= error.finished.keys()
+    assert theirs - error.finished.keys()
+    assert policy.closed == 1
+    # The same call goes on, in other lanes and another timing, to the table that there would have been.
+    assert play(4, 5, finished=error.finished).to_trajectories() == whole.to_trajectories()
+
+
+def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_finished_is_kept() -> None:
+    envs = [disabled(1) for _ in range(4)]
+    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 finished"):
+        # Lane 2 of 4 plays the episodes 2, 6, 10, .. of 20: one is finished, four are missing.
+        collect_lanes(envs, Shuffled(2, fail=6), tasks=TASKS, group_size=4, seed=3)
+    kept: Any = {}
+
+    def interrupt(count: int) -> None:
+        if count == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(3, 0, finished=kept, progress=interrupt)
+    assert len(kept) == 7
+    counts: list[int] = []
+    assert play(2, 1, finished=kept, progress=counts.append).to_trajectories() == play(2, 0).to_trajectories()
+    assert (counts[0], counts[-1], len(kept)) == (7, 20, 20)
+
+
+def test_lanes_refuse_what_they_cannot_do() -> None:
+    one = disabled(1)
+    given: Any = {"tasks": TASKS, "seed": 0}
+    refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
+    refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
+    refuses(
+        ValueError,
+        "use at least two lanes",
+        collect_lanes,
+        [one],
+        Shuffled(0),
+        finished={0: Played("start-1", "not scored")},
+        **given,
+    )
+    with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
+        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: Played("start-1", "not scored")}, **given)
+    refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
+    with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
+        collect_lanes(
+            [one, disabled(1)], Shuffled(0), finished={0: Played("start-3", "not scored")}, group_size=2, **given
+        )
+    with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
+        collect_lanes([one, disabled(1)], Strings(), **given)
+
+
+class Always(Shuffled):
+    reply_queue = Shuffled.reply_queue
+
+    def __init__(self, word: str) -> None:
+        super().__init__(0)
+        self.word = word
+
+    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+        return [Reply(self.word)] * len(observations)
+
+
+def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
+    with pytest.warns(RuntimeWarning, match=r"refused every action of the first 5 episodes, the last was 'jump'"):
+        collect_lanes([disabled(1), disabled(1)], Always("jump"), tasks=TASKS, seed=0)
+
+
+def test_unscored_episodes_are_left_out_and_counted() -> None:
+    given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
+    two, three = ([of(UnjudgedEnv, 1) for _ in range(lanes)] for lanes in (2, 3))
+    with pytest.warns(RuntimeWarning, match=r"of 12 episodes have no score and are left out; the first: "):
+        table = collect_lanes(three, Shuffled(0), **given)
+    with pytest.warns(RuntimeWarning, match="of 12 episodes have no score"):
+        other = collect_lanes(two, Shuffled(1), **given)
+    assert table.to_trajectories() == other.to_trajectories()
+    assert 0 < table.n_trajectories < 12
+    assert table.won.all()
+    refuses(UnscoredError, "none of 12 episodes could be scored", collect_lanes, two, Always("left"), **given)
+
+
+class Odd(ShuffledQueue):
+    """A policy that is its own queue, and answers what a function makes of the names that it was given."""
+
+    act = Shuffled.act
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(Shuffled(0))
+        self.answer = answer
+
+    def reply_queue(self) -> "Odd":
+        return self
+
+    def get(self) -> Any:
+        return self.answer([*self.waiting])
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@cases(
+    "answer, error, words",
+    (lambda names: [], ValueError, r"returned nothing while 4 requests are .*\(0, 1, 2, 3\): it must wait"),
+    (lambda names: None, TypeError, r"must return a list of pairs \(name, reply\).*, got None"),
+    (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
+    (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
+    (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
+    (lambda names: [(0, Reply("left"))], ValueError, r"answered 0, which is not pending: .*pending are 1, 2, 3"),
+)  # fmt: skip
+def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
+    lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
+    odd = Odd(answer)
+    policy: Any = Timed(odd) if timed else odd
+    with pytest.raises(error, match=rf"^Odd\.get {words}"):
+        collect_lanes(lanes, policy, tasks=[{"index": 1}, {"index": 2}], group_size=2, seed=0)
+    assert odd.policy.closed == 1
