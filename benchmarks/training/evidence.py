@@ -26,7 +26,7 @@ from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Table
 from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
-from benchmarks.training.records import FINAL, SEARCH, Record, Trainings
+from benchmarks.training.records import FINAL, SEARCH, Record, Trainings, by_setting
 
 MEASURES = ("end", "area")
 MODES = (SAMPLED, GREEDY)
@@ -39,8 +39,8 @@ _DODGE = 0.6
 _GOAL = 0.9
 SETTLED, INDICATED, OPEN = "settled", "indicated", "open"
 HEADS = (
-    "method", "seeds", "area %", "tokens to 90 %", "fell", f"end - {REFERENCE}", "p", f"area - {REFERENCE}", "p",
-    "seeds needed", "verdict",
+    "method", "seeds", "settings", "area %", "tokens to 90 %", "fell", f"end - {REFERENCE}", "p", f"area - {REFERENCE}",
+    "p", "seeds needed", "verdict",
 )  # fmt: skip
 CAPTION = (
     "Sampled play. Area: mean success on the validation tasks over the tokens of a run. Tokens to 90 %: median over "
@@ -156,7 +156,7 @@ def rows(study: Trainings) -> list[list[str]]:
         reached = np.array([tokens_to(record) for record in records])
         median, count = float(np.median(reached)), np.isfinite(reached).sum()
         fell = sum(end(record) < clones[record.seed] / 2 for record in records)
-        cells = [method, str(len(records)), f"{100 * share:.1f}"]
+        cells = [method, str(len(records)), str(tried(study, method) or NONE), f"{100 * share:.1f}"]
         cells += [f"{median:,.0f} ({count})" if math.isfinite(median) else f"not reached ({count})", str(fell)]
         if each := compared.get(method):
             for name in MEASURES:
@@ -167,12 +167,16 @@ def rows(study: Trainings) -> list[list[str]]:
     return [cells for _, cells in sorted(found, key=lambda each: each[0])]
 
 
+def tried(study: Trainings, method: str) -> int:
+    """Return how many settings the search tried for a method."""
+    return len(by_setting(study.of(method, SEARCH)))
+
+
 def reported(study: Trainings) -> dict[str, str]:
     """Return the 14 facts of a published result, for this study; see docs/results/reporting.md."""
     config = study.config
     learning, training = config.learning, config.learning.training
     seeds = sorted({record.seed for records in study.finals.values() for record in records})
-    tried = {method: len(study.of(method, SEARCH)) for method in study.finals}
     spread = {
         method: 100 * float(np.std(list(map(end, records)), ddof=1))
         for method, records in study.finals.items()
@@ -186,10 +190,10 @@ def reported(study: Trainings) -> dict[str, str]:
         "seeds": ", ".join(map(str, seeds)),
         "tokens": f"{config.token_budget:,} reply tokens a run",
         "processor time": f"{hours:.1f} hours of training, search included",
-        "settings tried": "; ".join(f"{method} {count}" for method, count in tried.items()),
+        "settings tried": "; ".join(f"{method} {tried(study, method)}" for method in study.finals),
         "how chosen": "no search: all methods have the environment's settings" if not config.settings else
                        f"by the last {config.judged_points} validations, sampled and greedy, of {config.search_runs} "
-                       f"seeds from {config.search_seed}; ties: the lowest rate",
+                       f"seeds from {config.search_seed}; ties: by all validations, then the lowest rate",
         "variance": "standard deviation over seeds of success at the end, points: "
                      + "; ".join(f"{method} {value:.1f}" for method, value in spread.items()),
         "baseline": f"{REFERENCE}, {'searched like every method' if config.settings else 'not searched'}; setting: "

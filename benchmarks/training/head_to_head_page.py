@@ -135,7 +135,10 @@ def page(study: Trainings) -> Page:
             "in percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one "
             f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
         ),
-        Table(f"verdicts against tuned {REFERENCE.upper()}", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
+        Table(
+            f"verdicts against tuned {REFERENCE.upper()}", evidence.HEADS, evidence.rows(study),
+            f"Settings: how many were tried. {evidence.CAPTION}",
+        ),
         Table("cost and dose", ("method", *COSTS), costs, COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
