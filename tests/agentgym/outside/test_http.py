@@ -113,10 +113,7 @@ def test_a_page_is_of_a_known_host_of_this_machine_or_of_the_server_itself(origi
     assert (words == "") == answered
     assert (OWN.refusal(["10.1.2.3:8000"], ["http://localhost", origin]) == "") == answered
     assert repr(origin) in words or answered
-
-
-def test_who_names_nobody_and_who_permits_all() -> None:
-    assert OWN.refusal([], []) == ""
+    assert OWN.refusal([], []) == ""  # who names nobody, and who permits all
     assert OWN.refusal([], [""]) != ""
     assert OWN.refusal([], ["http://evil.example"]) != ""
     assert OwnHosts(["*"]).refusal(["evil.example"], ["http://worse.example"]) == ""
@@ -130,7 +127,7 @@ def asked(*numbers):
     return [ChatRequest([{"role": "user", "content": "a"}], number) for number in numbers]
 
 
-def test_room_is_what_the_tightest_limit_leaves():
+def test_room_is_what_the_tightest_limit_leaves_and_what_fits_is_asked_and_kept(tmp_path):
     spent = Usage(answered=7, prompt_tokens=80, completion_tokens=20, cost=0.5)
     for limits, room in (
         ({}, 5), ({"requests": 10}, 3), ({"requests": 7}, 0), ({"tokens": 101}, 5), ({"tokens": 100}, 0),
@@ -138,9 +135,6 @@ def test_room_is_what_the_tightest_limit_leaves():
     ):  # fmt: skip
         assert Budget(**limits).room(spent, 5) == room
     refuses(ValueError, "a budget's tokens must be at least 0", Budget, tokens=-1)
-
-
-def test_what_fits_is_asked_and_kept_and_other_runs_count(tmp_path):
     with chat_server(say("up", tokens=(100, 4))) as server:
 
         def endpoint(budget):
@@ -156,8 +150,7 @@ def test_what_fits_is_asked_and_kept_and_other_runs_count(tmp_path):
         assert (spent.answered, spent.prompt_tokens, spent.completion_tokens) == (4, 400, 16)
         assert spent.cost == pytest.approx(4 * (100 * 10 + 4 * 100) / 1e6)
         assert (second.usage.answered, second.usage.remembered) == (1, 3)
-        with pytest.raises(BudgetSpentError):
-            second.ask(asked(9))
+        refuses(BudgetSpentError, "is spent", second.ask, asked(9))
         assert len(server.requests) == 4
         assert endpoint(None).spent().answered == 4
 
@@ -177,8 +170,7 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
         endpoint = ChatEndpoint("m", server.url, retries=0, budget=Budget(requests=2))
         first, second = (endpoint.begin(each) for each in asked(0, 1))
         refuses(BudgetSpentError, r"2 requests is spent: 0 answers.*, 2 under way", endpoint.begin, asked(2)[0])
-        with pytest.raises(BudgetSpentError):
-            endpoint.ask(asked(2))
+        refuses(BudgetSpentError, "is spent", endpoint.ask, asked(2))
         for other in (pickle.loads(pickle.dumps(endpoint)), copy.deepcopy(endpoint)):
             other.begin(asked(2)[0]).came.cancel()  # what is under way is not theirs
         assert first.came.cancel()
@@ -195,15 +187,13 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
     "reason, too_long",
     ("status 400 (This model's maximum context length is 2048 tokens. However, you requested 3000)", True),
     ("status 400 (Requested tokens (2103) exceed context window of 2048)", True),
-    ("status 413 (prompt is too long: 210000 tokens)", True),
-    ("status 400 (unknown argument seed)", False),
+    ("status 413 (prompt is too long: 210000 tokens)", True), ("status 400 (unknown argument seed)", False),
     # vLLM, of an answer that alone fills the context, and of a prompt that leaves too little of it
     (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(5000, 16)})", False),
     (f"status 400 (max_tokens {VLLM.format(4096, 16)})", False),
     (f"status 400 ('max_tokens' or 'max_completion_tokens' {VLLM.format(512, 3900)})", True),
-    (f"status 400 ({HOSTED.format(1000, 2000)})", True),
-    (f"status 400 ({HOSTED.format(10, 4096)})", False),
-)
+    (f"status 400 ({HOSTED.format(1000, 2000)})", True), (f"status 400 ({HOSTED.format(10, 4096)})", False),
+)  # fmt: skip
 def test_a_prompt_that_does_not_fit_is_told_from_other_failures(reason, too_long):
     assert ChatFailure(f"m at http://h/v1: {reason}", 1).too_long is too_long
 
@@ -220,12 +210,8 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
 
 @cases(
     "text, words",
-    ("[1, 2]", "got 0"),
-    ('{"a": 1} {"a": 1}', "got 2"),
-    ('{"a": 1', "no JSON"),
-    ('{"a": 1, "a": 2}', "is repeated in one object"),
-    ('{"a": ' * 100_000, "no JSON"),
-    ('{"a": NaN}', "NaN is not a JSON number"),
-)
+    ("[1, 2]", "got 0"), ('{"a": 1} {"a": 1}', "got 2"), ('{"a": 1', "no JSON"), ('{"a": ' * 100_000, "no JSON"),
+    ('{"a": 1, "a": 2}', "is repeated in one object"), ('{"a": NaN}', "NaN is not a JSON number"),
+)  # fmt: skip
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     assert len(refuses(DataError, words, only_object, text)) < 400

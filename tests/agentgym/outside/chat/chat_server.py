@@ -138,19 +138,18 @@ def slow(seconds: float, then: Play) -> Play:
     return play
 
 
-def drip_head(handler: Handler) -> None:
-    """Send an endless header, a byte now and then: no single wait is long."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    _drip(handler, b"x")
+def _drip(begin: bytes, byte: bytes) -> Play:
+    """Send what has no end, a byte now and then: no single wait is long."""
+
+    def play(handler: Handler) -> None:
+        handler.wfile.write(begin)
+        for _ in range(1_000):
+            handler.wfile.write(byte)
+            handler.wfile.flush()
+            time.sleep(0.02)
+
+    return play
 
 
-def drip_body(handler: Handler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-    _drip(handler, b" ")
-
-
-def _drip(handler: Handler, byte: bytes) -> None:
-    for _ in range(1_000):
-        handler.wfile.write(byte)
-        handler.wfile.flush()
-        time.sleep(0.02)
+drip_head = _drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x")
+drip_body = _drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" ")
