@@ -68,9 +68,8 @@ ZELL = Passage("zell", '"Kingdom of Zell"\nThe crown is its currency.')
 PASSAGES = (ADA, ULM, IVA, ZELL)
 
 WHERE = Question("where", "Where was Ada Bell born", ("Port Ulm", "Old Ulm"), "one_hop", "train", ("ada",))
-COUNTRY = Question(
-    "country", "In which country was Ada Bell born?", ("Kingdom of Zell",), "two_hop", "train", ("ada", "ulm")
-)
+_ASKED = "In which country was Ada Bell born?"
+COUNTRY = Question("country", _ASKED, ("Kingdom of Zell",), "two_hop", "train", ("ada", "ulm"))
 LOOSE = Question("loose", "Is there a sea?", ("no",), "nq", "test")
 QUESTIONS = (WHERE, COUNTRY, LOOSE)
 

@@ -71,9 +71,8 @@ def test_rewards(reward, expected):
     env, *_ = begin(reward=reward)
     assert env.step("<answer>Zell</answer>")[1] == pytest.approx(expected)
     env.reset(options={"task_id": "country"})
-    assert env.step("<answer>in the Kingdom of Zell</answer>")[1] == pytest.approx(
-        {"sub_em": 1, "f1": 6 / 7}.get(reward, 0)
-    )
+    most = {"sub_em": 1, "f1": 6 / 7}.get(reward, 0)
+    assert env.step("<answer>in the Kingdom of Zell</answer>")[1] == pytest.approx(most)
 
 
 def test_the_format_reward_looks_at_whole_replies():
@@ -127,12 +126,11 @@ def test_last_turns_of_both_protocols() -> None:
     assert (terminated, info["is_action_valid"], info["retrieved_ids"]) == (False, False, ("ada",))
 
 
-def test_searches_that_fail_find_nothing_or_too_much() -> None:
+def test_searches_that_fail_find_nothing_or_too_much_break_or_have_a_bug() -> None:
     env, *_ = begin()
     observation, _, terminated, _, info = env.step("<search>broken</search>")
     assert observation == FAILED
-    assert "<information>" not in observation
-    assert "broken" not in observation
+    assert not [word for word in ("<information>", "broken") if word in observation]
     assert (info["search_failed"], info["search_count"], info["retrieved_ids"]) == (True, 1, ())
     assert (info["is_action_valid"], terminated) == (True, False)
     assert env.step("<search>ada</search>")[-1]["search_failed"] is False
@@ -145,9 +143,6 @@ def test_searches_that_fail_find_nothing_or_too_much() -> None:
 
     env, *_ = begin(retriever=Gives([[Hit(ADA, 1.0), Hit(ADA, 0.5), Hit(ULM, 0.1)]]), top_k=2)
     assert env.step("<search>x</search>")[-1]["retrieved_ids"] == ("ada",)
-
-
-def test_a_connection_that_breaks_is_a_failed_search_without_credentials_and_a_bug_is_an_error() -> None:
     broken = Gives(ConnectionResetError("peer"))
     assert search_all(broken, ["a", "b"], 1) == [SearchFailure("ConnectionResetError: peer")] * 2
     refuses(KeyError, "x", search_all, Gives(KeyError("x")), ["a"], 1)
@@ -179,7 +174,14 @@ def test_state_keys_tell_ends_orders_and_odd_ids_apart() -> None:
     assert len(keys) == 2
 
 
-def test_the_expert_answers_where_nothing_can_be_searched_for():
+def test_the_expert_searches_for_what_is_missing_and_answers_where_nothing_can_be_searched_for():
+    question, titles = Question("q", "Who?", ("Ada", "Bell"), "s", "train", ("1", "2")), {"1": "One", "2": "Two"}
+    for retrieved, searches, can_search, expected in (
+        ((), 0, True, "<search> One </search>"), (("1",), 1, True, "<search> Two </search>"),
+        (("1", "2"), 1, True, "<answer> Ada </answer>"), ((), 0, False, "<answer> Ada </answer>"),
+        ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
+    ):  # fmt: skip
+        assert next_command(question, titles, retrieved, searches, can_search=can_search) == expected
     env, _, info = begin("loose", expert=True)
     assert info["expert_action"] == "<search> Is there a sea? </search>"
     assert env.step("<search>x</search>")[-1]["expert_action"] == "<answer> no </answer>"
@@ -208,18 +210,15 @@ def test_splits_sources_counts_and_unknown_content() -> None:
 
 @cases(
     "arguments, message",
-    ({"top_k": 0}, "top_k must be an integer of at least 1"),
-    ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
-    ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
-    ({"questions": 3}, "questions must be"),
-    ({"retriever": "lexical"}, "without a corpus"),
-    ({"format_score": float("nan")}, "finite"),
-    ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
-    ({"sources": []}, "no data_source is named"),
-    ({"kinds": ["compare"]}, "unknown kind 'compare'"),
-    ({"split": "dev"}, "unknown split 'dev'"),
+    ({"top_k": 0}, "top_k must be an integer of at least 1"), ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
+    ({"questions": None, "corpus": "x.jsonl"}, "without questions"), ({"questions": 3}, "questions must be"),
+    ({"retriever": "lexical"}, "without a corpus"), ({"format_score": float("nan")}, "finite"),
+    ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"), ({"sources": []}, "no data_source is named"),
+    ({"kinds": ["compare"]}, "unknown kind 'compare'"), ({"split": "dev"}, "unknown split 'dev'"),
     ({"world_seed": -1, "questions": None, "retriever": "lexical"}, "at least 0"),
-)
+    *(({"questions": None, "retriever": "lexical", **wrong}, next(iter(wrong))) for wrong in (
+        {"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1})),
+)  # fmt: skip
 def test_wrong_arguments(arguments, message):
     refuses(ValueError, message, env_of, **arguments)
 
@@ -229,8 +228,7 @@ def vector(n, mode=DISABLED, **kwargs):
 
 
 def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_last_turn() -> None:
-    envs = vector(6)
-    envs.reset(options=[{"task_id": "country"}] * 6)
+    envs = begun(vector(6), options=[{"task_id": "country"}] * 6)
     calls = envs.envs[0].retriever.calls
     commands = ["<search>ada</search>", "<search>ulm</search>", "<search>ada</search>", "x", "<answer>y</answer>"]
     _, _, terminated, _, infos = envs.step([*commands, "<search> </search>"])
@@ -240,8 +238,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     envs.step(["<search>ada</search>"] * 4 + ["<search>zell</search>", "<search>ada</search>"])
     assert calls[1:] == [["ada"]]  # a finished place asks nothing
     assert (len({id(env.retriever) for env in envs.envs}), len({id(env.questions) for env in envs.envs})) == (1, 1)
-    envs = vector(2, max_turns=1)
-    envs.reset(options=[{"task_id": "country"}] * 2)
+    envs = begun(vector(2, max_turns=1), options=[{"task_id": "country"}] * 2)
     envs.step(["<search>ada</search>", "x"])
     _, _, terminated, _, _ = envs.step(["<search>ulm</search>"] * 2)
     assert terminated.all()
@@ -273,7 +270,7 @@ def test_no_text_from_outside_carries_surrogates_or_leaves_the_space():
 
 
 def keys(key, *commands):
-    envs = SearchQAVectorEnv(1, autoreset_mode="Disabled", questions=QUESTIONS, retriever=Titles(), top_k=1)
+    envs = vector(1, top_k=1)
     observations, infos = envs.reset(options={"task_id": "country"})
     found = [key(observations[0], {name: column[0] for name, column in infos.items()})]
     for command in commands:
@@ -308,13 +305,8 @@ def last_info(env, reader, **options):
     return info
 
 
-@pytest.fixture(scope="module")
-def env():
-    return SearchQAEnv(split="test")
-
-
-def test_a_reader_finds_what_one_search_finds_anew_in_each_episode(env):
-    reader, infos = SearchQAPlayer(), []
+def test_a_reader_finds_what_one_search_finds_compares_years_and_finds_names() -> None:
+    env, reader, infos = SearchQAEnv(split="test"), SearchQAPlayer(), []
     for source in ("one_hop", "comparison"):
         infos += [last_info(env, reader, data_source=source, index=index) for index in range(40)]
     assert sum(info["support_recall"] for info in infos) / 80 > 0.9
@@ -326,9 +318,6 @@ def test_a_reader_finds_what_one_search_finds_anew_in_each_episode(env):
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
     assert last_info(short, SearchQAPlayer(), index=0)["search_count"] == 0
     refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)
-
-
-def test_comparisons_go_by_the_years_and_names_are_found() -> None:
     reader = SearchQAPlayer(searches=1)
     reader.act("Who was born earlier, Ada Bell or Iva Moll?", ())
     passages = (
@@ -339,22 +328,6 @@ def test_comparisons_go_by_the_years_and_names_are_found() -> None:
     found = names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?")
     assert found == ["The Iron Gate", "Port Ulm", "Kingdom of Zell"]
     assert names_in("who wrote it in 1911?") == []
-
-
-QUESTION = Question("q", "Who?", ("Ada", "Bell"), "s", "train", ("1", "2"))
-TITLES = {"1": "One", "2": "Two"}
-
-
-@cases(
-    "retrieved, searches, can_search, expected",
-    ((), 0, True, "<search> One </search>"),
-    (("1",), 1, True, "<search> Two </search>"),
-    (("1", "2"), 1, True, "<answer> Ada </answer>"),
-    ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
-    ((), 0, False, "<answer> Ada </answer>"),
-)
-def test_the_expert_searches_for_what_is_missing(retrieved, searches, can_search, expected):
-    assert next_command(QUESTION, TITLES, retrieved, searches, can_search=can_search) == expected
 
 
 made = make_encyclopaedia  # made once per process, and not while tests are collected
@@ -372,7 +345,7 @@ def worlds():
     return [make_world(np.random.default_rng(seed), names, census) for seed in (1, 2)]
 
 
-def test_passages_and_questions_have_ids_of_their_own() -> None:
+def test_passages_and_questions_have_ids_and_splits_share_no_passage_answer_or_entity() -> None:
     assert len(made().passages) >= 5000
     assert len(by_id()) == len(made().passages)
     assert len({normalise(passage.title) for passage in made().passages}) == len(made().passages)
@@ -385,19 +358,12 @@ def test_passages_and_questions_have_ids_of_their_own() -> None:
         assert [counts[split, source] for source in SOURCES] == list(most)
     assert len({question.id for question in made().questions}) == len(made().questions)
     assert max(Counter((question.split, question.text) for question in made().questions).values()) == 1
-
-
-def test_splits_share_no_passage_answer_or_entity() -> None:
-    for one, other in combinations(SPLITS, 2):
-        used = [{p for q in made().questions if q.split == split for p in q.supports} for split in (one, other)]
-        assert not used[0] & used[1]
+    for both in combinations(SPLITS, 2):
+        asked = [[question for question in made().questions if question.split == split] for split in both]
+        used = [{passage for question in part for passage in question.supports} for part in asked]
         titles = [{by_id()[passage].title for passage in passages} for passages in used]
-        assert not titles[0] & titles[1]
-        golds = [
-            {gold for q in made().questions if q.split == split for gold in q.golds if len(gold.split()) > 1}
-            for split in (one, other)
-        ]
-        assert not golds[0] & golds[1]
+        golds = [{gold for question in part for gold in question.golds if len(gold.split()) > 1} for part in asked]
+        assert not any(one & other for one, other in (used, titles, golds))
     used = {(q.split, by_id()[passage].title.strip('"')) for q in made().questions for passage in q.supports}
     split_of = {name: split for split, name in used}
     for question in made().questions:
@@ -498,7 +464,7 @@ PLAIN = make_encyclopaedia(0)
 HARD = Difficulty(distractors=2, missing=0.25)
 
 
-def test_no_difficulty_is_the_plain_encyclopaedia_and_its_instructions() -> None:
+def test_no_difficulty_is_the_plain_encyclopaedia_and_distractors_hold_no_fact() -> None:
     made, missing = make_harder(0, Difficulty())
     assert (made.passages, made.questions) == (PLAIN.passages, PLAIN.questions)
     assert missing == {}
@@ -511,9 +477,6 @@ def test_no_difficulty_is_the_plain_encyclopaedia_and_its_instructions() -> None
     assert pickle.loads(written) is questions
     mine = [Question("1", "Who?", ("Ada",), "mine", "test")]
     refuses(ValueError, "generated encyclopaedia", find_data, [("1", '"Ada"\nShe.')], mine, "lexical", 0, False, HARD)
-
-
-def test_distractors_bear_the_name_and_hold_no_fact():
     made, _ = make_harder(0, Difficulty(distractors=5))
     added = made.passages[len(PLAIN.passages) :]
     assert made.passages[: len(PLAIN.passages)] == PLAIN.passages
@@ -532,7 +495,7 @@ def test_distractors_bear_the_name_and_hold_no_fact():
         assert not [gold for gold in answers.get(of, set()) - {"yes", "no"} if gold in rest], each
 
 
-def test_what_needs_a_missing_passage_is_not_known_and_the_rest_is_as_before():
+def test_what_needs_a_missing_passage_is_not_known_and_the_expert_looks_for_it():
     made, missing = make_harder(0, Difficulty(missing=0.25))
     assert len(missing) == round(0.25 * len(PLAIN.passages))
     assert {each.id for each in made.passages} == {each.id for each in PLAIN.passages} - missing.keys()
@@ -553,9 +516,6 @@ def test_what_needs_a_missing_passage_is_not_known_and_the_rest_is_as_before():
     more, gone = make_harder(0, Difficulty(missing=0.5))
     assert missing.keys() < gone.keys()
     assert len(more.passages) < len(made.passages)
-
-
-def test_the_expert_is_right_and_looks_for_what_is_missing():
     options = {"distractors": 1, "missing": 0.3, "top_k": 2, "sources": ["two_hop"], "max_turns": 4}
     envs = gym.make_vec("AgentRL/SearchQA-v0", 64, autoreset_mode="Disabled", expert=True, **options)
     _, infos = envs.reset(options=[{"split": "test", "index": i} for i in range(64)])
@@ -569,8 +529,3 @@ def test_the_expert_is_right_and_looks_for_what_is_missing():
         *_, infos = envs.step(actions)
     assert infos["won"].all()
     assert searched & set(envs.unwrapped.envs[0].questions.missing.values())
-
-
-@pytest.mark.parametrize("wrong", [{"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1}])
-def test_numbers_out_of_range_are_refused(wrong):
-    refuses(ValueError, next(iter(wrong)), gym.make, "AgentRL/SearchQA-v0", **wrong)

@@ -71,7 +71,7 @@ def test_requests_have_the_published_format(wire: str) -> None:
         assert retriever.search([], 3) == []
 
 
-def test_large_batches_are_split_and_other_servers_understood() -> None:
+def test_large_batches_are_split_other_servers_understood_and_texts_cleaned_and_limited() -> None:
     def count(handler: Handler) -> None:
         answer({"result": [[] for _ in handler.asked["queries"]]})(handler)
 
@@ -84,18 +84,21 @@ def test_large_batches_are_split_and_other_servers_understood() -> None:
         found = client(server.url.removesuffix("/v1")).search(["x", "y"], 2)
         assert found == [(Hit(Passage("12", "A\nb"), 0.0), Hit(Passage(digest, "A\nb"), 0.0)), ()]
         assert server.paths == ["/retrieve"]
+    hit = {"document": {"id": "\ud800" + "i" * 5000, "contents": "T\n\udfff\x1b[2J" + "x" * 2_000_000}, "score": 1}
+    with chat_server(answer({"result": [[hit]]})) as server:
+        ((found,),) = client(server.url).search(["\ud800"], 3)
+        assert server.requests[0]["queries"] == ["\ufffd"]
+    assert found.passage.contents.startswith("T\n\ufffd\ufffd[2Jxx")
+    assert (len(found.passage.contents), len(found.passage.id)) == (1_000_000, 1_000)
+    found.passage.id.encode()
 
 
 @cases(
     "play, words",
-    (raw(b"<html>"), "not JSON"),
-    (raw(b"\xff\xfe\x00"), "not JSON"),
-    (answer({"error": "no"}), "expected {'result'"),
-    (answer({"result": [HIT]}), "expected {'result'"),
-    (answer({"result": []}), "0 lists for 1 queries"),
-    (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
-    (answer({"detail": "unprocessable"}, 422), "status 422"),
-)
+    (raw(b"<html>"), "not JSON"), (raw(b"\xff\xfe\x00"), "not JSON"), (answer({"detail": "no"}, 422), "status 422"),
+    (answer({"error": "no"}), "expected {'result'"), (answer({"result": [HIT]}), "expected {'result'"),
+    (answer({"result": []}), "0 lists for 1 queries"), (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
+)  # fmt: skip
 def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: str) -> None:
     with chat_server(play, GOOD) as server:
         (found,) = client(server.url, retries=3).search(["q"], 3)
@@ -104,14 +107,12 @@ def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: 
         assert len(server.requests) == 1
 
 
-def test_what_may_pass_is_tried_again_within_the_time_limit() -> None:
+def test_what_may_pass_is_tried_again_and_one_failing_query_spares_the_others() -> None:
     with chat_server(drip_body) as server:
         (found,) = client(server.url, timeout=0.2, retries=1).search(["q"], 3)
         assert "no answer within 0.2 s; 2 tries of at most 0.2 s" in reason(found)
         assert len(server.requests) == 2
 
-
-def test_one_failing_query_spares_the_others() -> None:
     def picky(handler: Handler) -> None:
         (answer({"error": "no"}, 400) if handler.asked["query"] == "bad" else GOOD)(handler)
 
@@ -129,10 +130,8 @@ def test_arguments_are_checked_and_credentials_are_not_shown() -> None:
     ):  # fmt: skip
         refuses(ValueError, f"{named} must be .*, got {wrong}", HttpRetriever, "http://h", **{name: wrong})
     refuses(ValueError, "at least 1", lambda: HttpRetriever("http://h").search(["q"], 0))
-    for url in (
-        *("localhost:8000", "ftp://host/x", "http://", "http:///retrieve", f"http://h/a b?token={KEY}"),
-        *(f"http://hunter:pw12@h:port/?api_key={KEY}", "ftp://hunter:pw12@h/"),
-    ):
+    wrong = ["localhost:8000", "ftp://host/x", "http://", "http:///retrieve", f"http://h/a b?token={KEY}"]
+    for url in (*wrong, f"http://hunter:pw12@h:port/?api_key={KEY}", "ftp://hunter:pw12@h/"):
         words = refuses(ValueError, "expected the URL", HttpRetriever, url)
         assert KEY not in words
         assert "pw12" not in words
@@ -158,16 +157,6 @@ def test_a_damaged_hit_costs_its_query_and_spares_the_others(changed: dict[str, 
     assert (first, third) == (FOUND, FOUND)
     assert words in reason(second)
     assert len(reason(second)) < 400
-
-
-def test_text_of_an_answer_is_cleaned_and_limited() -> None:
-    hit = {"document": {"id": "\ud800" + "i" * 5000, "contents": "T\n\udfff\x1b[2J" + "x" * 2_000_000}, "score": 1}
-    with chat_server(answer({"result": [[hit]]})) as server:
-        ((found,),) = client(server.url).search(["\ud800"], 3)
-        assert server.requests[0]["queries"] == ["\ufffd"]
-    assert found.passage.contents.startswith("T\n\ufffd\ufffd[2Jxx")
-    assert (len(found.passage.contents), len(found.passage.id)) == (1_000_000, 1_000)
-    found.passage.id.encode()
 
 
 def test_no_failure_shows_a_key_and_a_pickle_holds_none() -> None:
@@ -250,34 +239,28 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 
 @cases(
     "body, words",
-    (b"{", "not JSON: Expecting"),
-    ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
-    ({"queries": "ka"}, "'queries' must be a list of strings"),
-    ({"queries": [1]}, "'queries' must be a list of strings"),
-    ({"query": ["ka"]}, "'query' a string"),
+    (b"{", "not JSON: Expecting"), ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
+    ({"queries": "ka"}, "'queries' must be a list of strings"), ({"query": ["ka"]}, "'query' a string"),
+    ({"queries": [1]}, "'queries' must be a list of strings"), ({"query": "ka", "topk": True}, "got True"),
     ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
-    ({"query": "ka", "topk": True}, "got True"),
     ({"query": "ka", "topk": 1001}, "got 1001"),
     ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
-)
-def test_a_bad_request_is_answered_with_what_was_expected(
-    server: RetrievalServer, body: bytes | dict[str, Any], words: str
-) -> None:
+)  # fmt: skip
+def test_a_bad_request_is_answered_with_what_was_expected(server, body: Any, words: str) -> None:
     status, content = post(server, body)
     assert (status, list(content)) == (400, ["error"])
     assert words in content["error"]
     assert post(server, {"query": "ka"})[0] == 200
 
 
-def test_requests_that_are_no_search_or_too_much(server: RetrievalServer) -> None:
+def test_requests_that_are_no_search_or_too_much_and_connections_that_are_kept(server: RetrievalServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-    for path, expected in (
-        ("/health", (200, {"status": "ok", "passages": 40})),
-        ("/x", (404, {"error": "POST to /retrieve, or GET /health"})),
-    ):
+    for path, status, content in (
+        ("/health", 200, {"status": "ok", "passages": 40}), ("/x", 404, {"error": "POST to /retrieve, or GET /health"}),
+    ):  # fmt: skip
         connection.request("GET", path)
         response = connection.getresponse()
-        assert (response.status, json.loads(response.read())) == expected
+        assert (response.status, json.loads(response.read())) == (status, content)
     connection.close()
     assert post(server, {"query": "ka"}, "/other")[0] == 404
     for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
@@ -287,9 +270,6 @@ def test_requests_that_are_no_search_or_too_much(server: RetrievalServer) -> Non
     assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
     assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
     assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
-
-
-def test_connections_are_kept_and_many_are_answered(server: RetrievalServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     for _ in range(3):
         connection.request("POST", "/retrieve", json.dumps({"query": "ka"}))
@@ -328,7 +308,7 @@ def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.Cap
         assert all(isinstance(each, SearchFailure) and "is away" in each.reason for each in batch)
 
 
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: LexicalRetriever) -> None:
+def test_the_command_serves_until_it_is_told_to_stop_and_says_what_is_wrong(tmp_path: Path, lexical, capsys) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     command = [sys.executable, "-m", "agentgym.searchqa.retrieval.serve", "--corpus", str(corpus), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -336,9 +316,6 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: Le
         assert HttpRetriever(url).search(list(WORDS), 3) == lexical.search(list(WORDS), 3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-
-
-def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = str(write_corpus(tmp_path / "c.jsonl", PASSAGES))
     assert main(["--corpus", str(tmp_path / "none")]) == 1
     assert "cannot be read" in capsys.readouterr().err
@@ -358,9 +335,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     ("Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}", 200), ("Host: 127.0.0.1\r\nOrigin: null", 403),
     ("Host: 127.0.0.1:{port}\r\nOrigin: http://evil.example", 403),
 )  # fmt: skip
-def test_a_request_for_another_host_or_of_its_page_is_refused(
-    lexical: LexicalRetriever, named: str, status: int
-) -> None:
+def test_a_request_for_another_host_or_of_its_page_is_refused(lexical, named: str, status: int) -> None:
     """Which hosts are known is tested in tests/agentgym/outside/test_http.py."""
     for names, expected in (["Node7"], status), (["*"], 200):
         with searching(lexical, names=names) as server:
@@ -371,19 +346,13 @@ def test_a_request_for_another_host_or_of_its_page_is_refused(
 
 @cases(
     "request_line, head, status",
-    ("POST /retrieve", LENGTH, 200),
-    ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
-    ("POST /retrieve", LENGTH * 2, 400),
+    ("POST /retrieve", LENGTH, 200), ("POST /retrieve", LENGTH * 2, 400), ("PUT /retrieve", LENGTH, 400),
+    ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400), ("GET /health", LENGTH, 400),
     ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
-    ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
+    ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400), ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
     ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
-    ("GET /health", LENGTH, 400),
-    ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
-    ("PUT /retrieve", LENGTH, 400),
-)
-def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
-    server: RetrievalServer, request_line: str, head: str, status: int
-) -> None:
+)  # fmt: skip
+def test_what_follows_a_request_of_unclear_length_is_no_other_one(server, request_line, head, status) -> None:
     with connect(server.server_address[1]) as raw:
         another = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         raw.sendall(f"{request_line} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{BODY}{another}".encode())
