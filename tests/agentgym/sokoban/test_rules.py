@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from math import inf, isnan
 
 import numpy as np
@@ -40,35 +41,20 @@ def test_both_symbol_sets_read_the_same_level() -> None:
     assert Style("xsb", ",")("#_OX√PS") == "#, ,.,$,*,@,+"
     assert "a space floor" in Style("xsb").legend()
     level = parse_level("  ####\n###  ####\n#     $ #\n# #  #$ #\n# . .#@ #\n#########\n")
-    assert board_text(level).split("\n") == [
-        "#########",
-        "###__####",
-        "#_____X_#",
-        "#_#__#X_#",
-        "#_O_O#P_#",
-        "#########",
-    ]
+    assert board_text(level) == "#########\n###__####\n#_____X_#\n#_#__#X_#\n#_O_O#P_#\n#########"
     assert parse_level("#####\n#@$.#\n#-_ #\n#####") == parse_level("#####\n#@$.#\n#   #\n#####")
     refuses(ValueError, "did you mean 'default'", Style, "defualt")
     refuses(ValueError, "separator", Style, separator=None)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "empty"),
-        ("#####\n#PXO#\n#_?_#\n#####", r"unknown symbol '\?'"),
-        ("#####\n#PX.#\n#####", "mix two sets"),
-        ("#####\n#_XO#\n#####", "exactly one player .* got 0"),
-        ("######\n#PPXO#\n######", "exactly one player .* got 2"),
-        ("#####\n#P__#\n#####", "no box"),
-        ("######\n#PXOO#\n######", "1 boxes and 2 targets"),
-        ("#####\n#PXO_\n#####", "open"),
-        ("#####\n#PXO#\n##_##", "open"),
-        ("#######\n#PX_#O#\n#######", "out of the player's reach"),
-        ("#####\n#P√_#\n#####", "already"),
-    ],
-)
+@cases(
+    "text, message",
+    ("", "empty"), ("#####\n#PXO#\n#_?_#\n#####", r"unknown symbol '\?'"), ("#####\n#PX.#\n#####", "mix two sets"),
+    ("#####\n#_XO#\n#####", "exactly one player .* got 0"), ("######\n#PPXO#\n######", "exactly one player .* got 2"),
+    ("#####\n#P__#\n#####", "no box"), ("######\n#PXOO#\n######", "1 boxes and 2 targets"),
+    ("#####\n#PXO_\n#####", "open"), ("#####\n#PXO#\n##_##", "open"), ("#####\n#P√_#\n#####", "already"),
+    ("#######\n#PX_#O#\n#######", "out of the player's reach"),
+)  # fmt: skip
 def test_malformed_levels_say_what_is_wrong(text: str, message: str) -> None:
     refuses(DataError, message, parse_level, text)
 
@@ -81,18 +67,10 @@ def test_the_largest_board_and_what_is_larger() -> None:
     assert board_text(level).replace("_", " ").translate(str.maketrans("PXO", "@$.")) == "\n".join(rows)
     for larger in ([*rows, rows[0]], [row + "#" for row in rows]):
         height, width = len(larger), len(larger[0])
-        with pytest.raises(DataError, match=rf"{height} rows and {width} columns; at most {side} of each"):
-            parse_level("\n".join(larger))
-
-
-@pytest.mark.parametrize("name", MAZES)
-def test_a_board_of_the_largest_size_is_read_or_refused(name: str) -> None:
-    text = MAZES[name](MOST_SIDE - 1)
-    if name != "players":
-        assert board_text(parse_level(text)).count("P") == 1
-        return
-    with pytest.raises(DataError):
-        parse_level(text)
+        refuses(DataError, f"{height} rows and {width} columns; at most {side} of each", parse_level, "\n".join(larger))
+    for name in ("maze", "maze of boxes"):
+        assert board_text(parse_level(MAZES[name](side - 1))).count("P") == 1
+    refuses(DataError, "exactly one player", parse_level, MAZES["players"](side - 1))
 
 
 ROWS = ["#######", "#P__X_#", "##_#__#", "#O____#", "#######"]
@@ -153,18 +131,14 @@ def test_random_play_equals_the_naive_rules(spec: LevelSpec) -> None:
 EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
 
 
-@pytest.mark.parametrize("size", [4, 5, 7, 8, 16, 33, 64])
-def test_every_cell_shows_its_tile(size: int) -> None:
+@pytest.mark.parametrize("size", [4, 5, 7, 16, 48])
+def test_every_cell_shows_its_tile_and_tiles_are_easy_to_tell_apart(size: int) -> None:
     picture = Painter(size)(EVERY_SYMBOL)
     assert (picture.shape, picture.dtype) == ((4 * size, 6 * size, 3), np.uint8)
     for row, line in enumerate(EVERY_SYMBOL.split("\n")):
         for column, symbol in enumerate(line):
             cell = picture[row * size : (row + 1) * size, column * size : (column + 1) * size]
             assert np.array_equal(cell, tiles(size)["#_OX√PS".index(symbol)])
-
-
-@pytest.mark.parametrize("size", [4, 6, 16, 48])
-def test_tiles_are_easy_to_tell_apart(size: int) -> None:
     drawn = tiles(size).astype(float)
     for i in range(7):
         for j in range(i):
@@ -180,11 +154,8 @@ def test_small_boards_are_framed_and_share_no_memory() -> None:
     paint = Painter(4)
     paint(EVERY_SYMBOL)[:] = 0
     assert paint(EVERY_SYMBOL).max() > 0
-
-
-@pytest.mark.parametrize("size", [3, 0, -1, 4.5, True, "16"])
-def test_wrong_tile_sizes(size: object) -> None:
-    refuses(ValueError, "tile_size must be an integer of at least 4", Painter, size)
+    for size in (3, 0, -1, 4.5, True, "16"):
+        refuses(ValueError, "tile_size must be an integer of at least 4", Painter, size)
 
 
 SPLITS = ("train", "validation", "test")
@@ -205,7 +176,7 @@ def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
     assert set(counts) == set(spec.boxes)
 
 
-def test_levels_of_all_lengths_are_in_their_split() -> None:
+def test_levels_of_all_lengths_are_in_their_split_and_impossible_ones_are_named() -> None:
     spec = LevelSpec(10, 10, (4,), 10, 16)
     for level in generate(3, spec, "train"):
         assert 10 <= naive.forward_distance(board_text(level)) <= 16
@@ -214,35 +185,22 @@ def test_levels_of_all_lengths_are_in_their_split() -> None:
     spec = LevelSpec(boxes=(1,), max_length=4)  # easy one-box levels: where generators repeat themselves most
     forms = {split: {canonical_form(level) for level in generate(400, spec, split)} for split in SPLITS}
     assert all(len(found) > 50 for found in forms.values())
-    assert not forms["train"] & forms["validation"]
-    assert not forms["train"] & forms["test"]
-    assert not forms["validation"] & forms["test"]
+    assert not any(forms[one] & forms[other] for one, other in combinations(SPLITS, 2))
     for split in SPLITS:
         assert {split_of(level) for level in generate(50, LevelSpec(), split)} == {split}
     base, long = generate(20), LevelSpec(max_length=11)
     assert base[7:9] == generate(2, first=7)
     for other in (generate(20, LevelSpec(level_seed=1)), generate(20, split="test"), generate(20, long)):
         assert not set(base) & set(other)
-
-
-def test_unknown_levels_are_named() -> None:
     refuses(ValueError, "lower min_length", generate_level, LevelSpec(4, 4, (1,), 30, 40), "train", 0)
     refuses(ValueError, "did you mean 'train'", generate_level, LevelSpec(), "trian", 0)
     refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)
-
-
-@cases(
-    "arguments, message",
-    ({"height": 3}, "at least 4x4"),
-    ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
-    ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
-    ({"boxes": ()}, "boxes must be"),
-    ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
-    ({"min_length": 0}, "1 <= min_length"),
-    ({"level_seed": -1}, "level_seed"),
-)
-def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
-    refuses(ValueError, message, LevelSpec, **arguments)
+    for arguments, message in (
+        ({"height": 3}, "at least 4x4"), ({"level_seed": -1}, "level_seed"), ({"boxes": ()}, "boxes must be"),
+        ({"boxes": (1, 8)}, "fewer boxes or a larger size"), ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
+        ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"), ({"min_length": 0}, "1 <= min_length"),
+    ):  # fmt: skip
+        refuses(ValueError, message, LevelSpec, **arguments)
 
 
 TABLES = [BitTable, RankTable]
@@ -271,27 +229,13 @@ def test_tables_agree_with_forward_search(spec: LevelSpec) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_reachable_state_of_a_room(table: type[BitTable] | type[RankTable]) -> None:
-    text = "#######\n#P____#\n#_X_#_#\n#__X__#\n#_O_O_#\n#######"
-    built = table(parse_level(text))
-    distances = naive.all_distances(text)
-    assert len(distances) > 1000
-    for ((row, column), boxes), expected in distances.items():
-        assert built.distance(row * 8 + column, sum(1 << (r * 8 + c) for r, c in boxes)) == expected
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_states_by_distance(table: type[BitTable] | type[RankTable]) -> None:
+def test_states_by_distance_and_bounded_depth_continues_on_demand(table: type[BitTable] | type[RankTable]) -> None:
     level = parse_level("########\n#_PX_O_#\n########")
     built = table(level, depth=1)
     # the target is cell 14; behind a box two cells short of it, or one step away from a box one cell short of it
     states = {built.decode(code) for code in built.states(2, 2)}
     assert states == {(11, 1 << 12), (11, 1 << 13)}
     assert len(built.states(50, 60)) == 0
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_bounded_depth_continues_on_demand(table: type[BitTable] | type[RankTable]) -> None:
     level = generate_level(LevelSpec(boxes=(2,), min_length=10, max_length=14), "train", 0)
     full = table(level)
     assert full.complete
@@ -367,16 +311,13 @@ def open_room(side: int, boxes: int) -> Level:
     return parse_level("\n".join(map("".join, rows)))
 
 
-@pytest.mark.parametrize(("side", "boxes"), [(20, 10), (40, 30), (MOST_SIDE, 3), (MOST_SIDE, 100), (MOST_SIDE, 5000)])
+@pytest.mark.parametrize(("side", "boxes"), [(20, 10), (MOST_SIDE, 3), (MOST_SIDE, 5000)])
 def test_halls_full_of_boxes_end_in_a_shrug(side: int, boxes: int) -> None:
     level = open_room(side, boxes)
     found = Solver(level, budget=20_000)
     assert isnan(found.distance(level.player, level.boxes))
     assert found.optimal_moves(level.player, level.boxes) == ()
-
-
-def test_one_box_in_the_largest_hall_is_brought_home() -> None:
-    level = open_room(MOST_SIDE, 1)
+    level = open_room(MOST_SIDE, 1)  # one box alone is brought home
     assert Solver(level).distance(level.player, level.boxes) == 166
 
 

