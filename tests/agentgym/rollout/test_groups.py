@@ -59,7 +59,7 @@ def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
         assert all(step.valid == (step.action != "jump") for step in trajectory.steps)
 
 
-def test_collect_repeats_itself_and_refuses_what_it_cannot_do() -> None:
+def test_collect_and_builders_repeat_themselves_and_refuse_what_they_cannot_do() -> None:
     tasks = [{"index": 2}, {"index": 2}, {}]
     first = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
     second = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
@@ -74,6 +74,12 @@ def test_collect_repeats_itself_and_refuses_what_it_cannot_do() -> None:
     envs = of(VagueEnv, 2)
     with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
         collect(envs, by_place("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)
+    envs = CorridorVectorEnv(2)
+    builder = TableBuilder(2, AutoresetMode.SAME_STEP)
+    builder.reset(envs.reset(seed=0)[1])
+    refuses(ValueError, "no episode has finished", builder.table)
+    builder = TableBuilder(1, AutoresetMode.DISABLED)
+    refuses(ValueError, "no episode runs in sub-environment 0", builder.give_up, 0, Reply(""))
 
 
 class Strings:
@@ -110,15 +116,6 @@ def check_corridor_dynamics(table: StepTable) -> None:
                 assert following.state == step.next_state
 
 
-def test_builders_without_finished_or_running_episodes_say_so() -> None:
-    envs = CorridorVectorEnv(2)
-    builder = TableBuilder(2, AutoresetMode.SAME_STEP)
-    builder.reset(envs.reset(seed=0)[1])
-    refuses(ValueError, "no episode has finished", builder.table)
-    builder = TableBuilder(1, AutoresetMode.DISABLED)
-    refuses(ValueError, "no episode runs in sub-environment 0", builder.give_up, 0, Reply(""))
-
-
 class UnjudgedEnv(CorridorEnv):
     """A corridor whose judge never looks into the cell at the left end."""
 
@@ -127,7 +124,7 @@ class UnjudgedEnv(CorridorEnv):
         return {**super().describe(valid), "unscored": lost, "failure": "the judge sleeps" if lost else ""}
 
 
-def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
+def test_unscored_episodes_are_left_out_and_counted_and_a_success_at_a_limit_has_a_state_of_its_own() -> None:
     envs = of(UnjudgedEnv, 2)
     with pytest.warns(RuntimeWarning, match="2 of 4 episodes have no score and are left out.*the judge sleeps"):
         table = collect(envs, by_place("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
@@ -135,6 +132,12 @@ def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
     assert (table.n_trajectories, len(table)) == (2, 4)
     with pytest.warns(RuntimeWarning), pytest.raises(UnscoredError, match="none of 2 episodes could be scored"):
         collect(envs, by_place("left"), tasks=[{"index": 2}], group_size=2, seed=0)
+    table = collect(of(LimitedEnv, 2), by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
+    assert table.truncated.all()
+    assert not table.terminated.any()
+    ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
+    assert ends[True].endswith(" [success]")
+    assert not ends[False].endswith("]")
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
@@ -158,27 +161,16 @@ class LimitedEnv(CorridorEnv):
         return True
 
 
-def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
-    table = collect(of(LimitedEnv, 2), by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
-    assert table.truncated.all()
-    assert not table.terminated.any()
-    ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
-    assert ends[True].endswith(" [success]")
-    assert not ends[False].endswith("]")
-
-
 def test_an_environment_that_refuses_the_whole_first_batch_is_warned_of_once() -> None:
     envs = disabled(2)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         for _ in range(2):
             table = collect(envs, by_place("jump"), tasks=[{"index": 2}], group_size=3, seed=0)
     (warning,) = caught
     assert "refused every action of the first 2 episodes, the last was 'jump': " in str(warning.message)
     assert warning.filename == __file__
     assert not table.valid.any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # one that was accepted is enough, and later batches are the policy's affair
+    with warnings.catch_warnings(action="error"):  # one that was accepted is enough, and later batches are free
         collect(disabled(2), by_place("jump", "left"), tasks=[{"index": 2}], group_size=2, seed=0)
         collect(disabled(1), Scripted("left", "left", *["jump"] * 6), tasks=[{"index": 2}], group_size=2, seed=0)
 
@@ -191,13 +183,11 @@ class Forgetful:
 
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         self.shown += observations
-        return [
-            Reply("", finish="prompt-too-long") if seen in self.cells else Reply("right", (1,), (2,), (-0.5,), "stop")
-            for seen in observations
-        ]
+        right, none = Reply("right", (1,), (2,), (-0.5,), "stop"), Reply("", finish="prompt-too-long")
+        return [none if seen in self.cells else right for seen in observations]
 
 
-def test_an_episode_ends_where_the_prompt_does_not_fit(tmp_path: Path) -> None:
+def test_an_episode_ends_where_the_prompt_does_not_fit_and_others_play_on(tmp_path: Path) -> None:
     policy = Forgetful("cell 3", "cell 1")
     table = collect(disabled(3), policy, tasks=[{"index": 2}, {"index": 1}], group_size=2, seed=0)
     # From cell 2 one step is made; from cell 1 none. Nobody asks again.
@@ -217,13 +207,9 @@ def test_an_episode_ends_where_the_prompt_does_not_fit(tmp_path: Path) -> None:
     assert table.trajectory_return.tolist() == [0.0] * 4
     table.to_jsonl(tmp_path / "table.jsonl")
     assert StepTable.from_jsonl(tmp_path / "table.jsonl").to_trajectories() == table.to_trajectories()
-
-
-def test_others_play_on_and_single_environments_end_likewise() -> None:
     envs = disabled(2)
     tasks, done = [{"index": 3}, {"index": 1}], list[int]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a prompt that did not fit is no refused action
+    with warnings.catch_warnings(action="error"):  # a prompt that did not fit is no refused action
         found = collect(envs, Forgetful("cell 1"), tasks=tasks, seed=0, progress=done.append)
         none = collect(disabled(2), Forgetful("cell 1"), tasks=tasks[1:], group_size=2, seed=0)
     assert found.trajectory_won.tolist() == [True, False]
@@ -278,12 +264,11 @@ class ShuffledQueue:
 
 
 def play(lanes: int, delays: int, places: int = 1, **given: Any) -> Any:
-    return collect_lanes(
-        [disabled(places) for _ in range(lanes)], Shuffled(delays), tasks=TASKS, group_size=4, seed=3, **given
-    )
+    envs = [disabled(places) for _ in range(lanes)]
+    return collect_lanes(envs, Shuffled(delays), tasks=TASKS, group_size=4, seed=3, **given)
 
 
-def test_one_lane_is_collect_and_episodes_start_as_in_collect() -> None:
+def test_one_lane_is_collect_and_any_number_in_any_timing_is_the_same_table() -> None:
     lockstep = collect(disabled(6), Shuffled(0), tasks=TASKS, group_size=4, seed=3)
     one = collect_lanes([disabled(6)], Shuffled(0), tasks=TASKS, group_size=4, seed=3)
     assert one.to_trajectories() == lockstep.to_trajectories()
@@ -293,9 +278,6 @@ def test_one_lane_is_collect_and_episodes_start_as_in_collect() -> None:
         given: Any = {"tasks": [{}, {}], "seed": seed}
         lanes = collect_lanes([disabled(1), disabled(1)], Shuffled(0), **given)
         assert lanes.groups == collect(disabled(2), Shuffled(0), **given).groups
-
-
-def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
     tables = [play(lanes, delays, places) for lanes, delays, places in ((2, 0, 1), (4, 1, 1), (8, 2, 1), (3, 3, 4))]
     first = tables[0].to_trajectories()
     assert all(table.to_trajectories() == first for table in tables[1:])
@@ -377,28 +359,19 @@ def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_f
 
 
 def test_lanes_refuse_what_they_cannot_do() -> None:
-    one = disabled(1)
+    one, other = disabled(1), disabled(1)
+    first, third = Played("start-1", "not scored"), Played("start-3", "not scored")
     given: Any = {"tasks": TASKS, "seed": 0}
-    refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
-    refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
-    refuses(
-        ValueError,
-        "use at least two lanes",
-        collect_lanes,
-        [one],
-        Shuffled(0),
-        finished={0: Played("start-1", "not scored")},
-        **given,
-    )
-    with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
-        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: Played("start-1", "not scored")}, **given)
-    refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
-    with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
-        collect_lanes(
-            [one, disabled(1)], Shuffled(0), finished={0: Played("start-3", "not scored")}, group_size=2, **given
-        )
+    for lanes, more, words in (
+        ([one, one], {}, "each another environment, got 2"), ([], {}, "at least one lane"),
+        ([one], {"finished": {0: first}}, "use at least two lanes"), ([one, other], {"tasks": []}, "expected tasks"),
+        ([one, other], {"finished": {9: first}}, r"another call: episodes \[9\], here there are 5"),
+        ([one, other], {"finished": {0: third}, "group_size": 2},
+         "task 0 .* is 'start-3' in one episode and 'start-1' in another"),
+    ):  # fmt: skip
+        refuses(ValueError, words, collect_lanes, lanes, Shuffled(0), **given | more)
     with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
-        collect_lanes([one, disabled(1)], Strings(), **given)
+        collect_lanes([one, other], Strings(), **given)
 
 
 class Always(Shuffled):
@@ -412,12 +385,9 @@ class Always(Shuffled):
         return [Reply(self.word)] * len(observations)
 
 
-def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
+def test_refused_and_unscored_episodes_of_all_lanes_are_warned_of_once_and_counted() -> None:
     with pytest.warns(RuntimeWarning, match=r"refused every action of the first 5 episodes, the last was 'jump'"):
         collect_lanes([disabled(1), disabled(1)], Always("jump"), tasks=TASKS, seed=0)
-
-
-def test_unscored_episodes_are_left_out_and_counted() -> None:
     given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
     two, three = ([of(UnjudgedEnv, 1) for _ in range(lanes)] for lanes in (2, 3))
     with pytest.warns(RuntimeWarning, match=r"of 12 episodes have no score and are left out; the first: "):
