@@ -176,11 +176,9 @@ def test_a_page_is_short(page: Path) -> None:
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: What an example needs beyond the core.
 NEEDS = {
-    "own_environment.py": ("torch", "transformers"),
-    "shape_with_sb3.py": ("torch", "stable_baselines3"),
-    "train_tiny.py": ("torch", "transformers"),
-    "train_with_trl.py": ("torch", "trl"),
-}
+    "own_environment.py": ("torch", "transformers"), "shape_with_sb3.py": ("torch", "stable_baselines3"),
+    "train_tiny.py": ("torch", "transformers"), "train_with_trl.py": ("torch", "trl"),
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ def wheel(source: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_source_distribution_holds_tests_pages_and_examples_too(source: Path) -> None:
+def test_the_source_distribution_and_the_wheel_hold_every_file_of_theirs(source: Path, wheel: Path) -> None:
     (path,) = (source / "dist").glob("stepcredit-*.tar.gz")
     with tarfile.open(path) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
@@ -147,10 +147,6 @@ def test_the_source_distribution_holds_tests_pages_and_examples_too(source: Path
     wanted = {path.as_posix() for path in files if not path.parts[0].endswith((".egg-info", "dist"))}
     assert "tests/wrappers/test_reply.py" in wanted
     assert wanted - packed == set()
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_every_file_of_the_five_folders_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
@@ -242,7 +238,10 @@ def test_a_checkout_names_its_folder_and_a_wheel_what_it_came_from(monkeypatch, 
     assert packages.install("sb3", "http") == command
 
 
-def test_a_folder_that_hides_a_package_is_named(monkeypatch, tmp_path):
+def test_an_import_that_needs_torch_and_a_folder_that_hides_a_package_say_so(monkeypatch, tmp_path):
+    code = "import sys; sys.modules['torch'] = None; import wrappers, baselines.trainer"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=packages.HOME)
+    assert ended.stderr.splitlines()[-1].endswith(f"needs torch: {packages.install('train')}")
     assert packages.hidden() == {}
     for home in ("theirs", "ours"):
         (tmp_path / home / "wrappers").mkdir(parents=True)
@@ -253,9 +252,3 @@ def test_a_folder_that_hides_a_package_is_named(monkeypatch, tmp_path):
     assert packages.hidden() == {"wrappers": tmp_path / "theirs" / "wrappers" / "__init__.py"}
     with pytest.warns(UserWarning, match=r"theirs/wrappers/__init__.py hides the package 'wrappers' of stepcredit"):
         packages.warn_of_hidden()
-
-
-def test_an_import_that_needs_torch_says_what_installs_it():
-    code = "import sys; sys.modules['torch'] = None; import wrappers, baselines.trainer"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=packages.HOME)
-    assert ended.stderr.splitlines()[-1].endswith(f"needs torch: {packages.install('train')}")

@@ -56,7 +56,7 @@ def test_free(tmp_path): write(tmp_path), files.write(tmp_path), other(tmp_path)
 }
 
 
-def test_a_test_reads_the_data_where_anything_does_that_it_uses() -> None:
+def test_a_test_reads_the_data_where_anything_does_that_it_uses_and_those_are_found() -> None:
     found = readers(SOURCES)
     assert {(module, name) for module, name in found if name.lower().startswith("test")} == {
         ("tests.a.test_used", "TestAll"), ("tests.a.test_used", "test_decorated"),
@@ -65,9 +65,6 @@ def test_a_test_reads_the_data_where_anything_does_that_it_uses() -> None:
         ("tests.a.test_marked", "test_all"), ("tests.a.test_auto", "test_all"),
     }  # fmt: skip
     assert not {("tests.a.files", "write"), ("tests.a.more", "other")} & found
-
-
-def test_the_tests_of_published_data_are_found() -> None:
     tests = ROOT / "tests"
     found = data_tests()
     assert "test_programs_win_as_often_as_they_did" in found[tests / "agentgym/virtualhome/test_spa.py"]

@@ -26,7 +26,7 @@ from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import of
+from tests.playing import begun, of
 from tests.refusals import refuses
 
 
@@ -45,7 +45,7 @@ def test_text_space_holds_any_script_and_samples_by_seed() -> None:
     refuses(ValueError, "longer than max_length", TextSpace, max_length=2, samples=("right",))
 
 
-def test_an_episode_of_the_corridor_and_its_branches() -> None:
+def test_an_episode_of_the_corridor_its_branches_and_one_that_the_environment_cuts() -> None:
     env = CorridorEnv()
     refuses(ResetNeeded, "call reset", env.step, "right")
     refuses(ValueError, "did you mean 'index'", env.reset, options={"indx": 3})
@@ -63,14 +63,11 @@ def test_an_episode_of_the_corridor_and_its_branches() -> None:
     assert (observation, info["won"]) == ("cell 3", False)
     assert env.step("left")[0] == "cell 2"
 
-
-def test_an_environment_may_cut_its_episode_itself() -> None:
     class WaryCorridorEnv(CorridorEnv):
         def is_cut(self) -> bool:
             return self.cell == 1
 
-    env = WaryCorridorEnv()
-    env.reset(options={"index": 3})
+    env = begun(WaryCorridorEnv(), options={"index": 3})
     assert env.step("left")[2:4] == (False, False)
     assert env.step("left")[2:4] == (False, True)
     refuses(ResetNeeded, "over", env.step, "left")
@@ -92,29 +89,23 @@ def test_names_and_numbers_are_checked() -> None:
         refuses(ValueError, "index must be an integer of at least 0", whole, "index", wrong, 0)
     for wrong in (True, -0.1, 1.1, float("nan"), "1", None):
         refuses(ValueError, "rate must be a share", real, "rate", wrong, 0, 1, expected="a share")
-    assert (keywords_of(Last), keywords_of(Middle)) == (["shown", "size", "colour"], ["size", "colour"])
-
-
-@cases(
-    "given, meant",
-    ("learning_rat", "learning_rate"), ("lr", "learning_rate"), ("Groups", "groups"), ("clip", "clip_low"),
-    ("resample", "resample_rounds"), ("", None), (3, None), ("kl", "kl"),
-)  # fmt: skip
-def test_the_nearest_name_is_by_spelling_initials_or_word(given: object, meant: str | None) -> None:
     names = ("learning_rate", "groups", "group_size", "clip_low", "clip_high", "resample_rounds", "kl")
-    assert nearest(given, names) == meant
+    for given, meant in (
+        ("learning_rat", "learning_rate"), ("lr", "learning_rate"), ("Groups", "groups"), ("clip", "clip_low"),
+        ("resample", "resample_rounds"), ("", None), (3, None), ("kl", "kl"),
+    ):  # fmt: skip
+        assert nearest(given, names) == meant  # by spelling, initials or word
 
+    class Base:
+        def __init__(self, *, size: int = 3, colour: str = "") -> None: ...
 
-class Base:
-    def __init__(self, *, size: int = 3, colour: str = "") -> None: ...
+    class Middle(Base):
+        pass
 
+    class Last(Middle):
+        def __init__(self, *, shown: bool = False, **kwargs: object) -> None: ...
 
-class Middle(Base):
-    pass
-
-
-class Last(Middle):
-    def __init__(self, *, shown: bool = False, **kwargs: object) -> None: ...
+    assert (keywords_of(Last), keywords_of(Middle)) == (["shown", "size", "colour"], ["size", "colour"])
 
 
 def check(env: Any, split: str) -> None:
@@ -128,35 +119,28 @@ def check(env: Any, split: str) -> None:
             assert f"split {each!r} of" in refusal(env, {"split": each, "index": 0})
 
 
-@pytest.mark.parametrize(("made", "expected"), [("train", "train"), ("test", "all")])
-def test_a_file_of_one_level_is_played_whatever_its_split(made: str, expected: str, tmp_path: Path) -> None:
-    (level,) = generate(1, LevelSpec(boxes=(1,)), made)
-    (tmp_path / "mine.txt").write_text(board_text(level))
-    check(SokobanEnv(levels=tmp_path / "mine.txt"), expected)
-
-
-@pytest.mark.parametrize("there", ["valid_seen", "valid_unseen"])
-def test_alfworld_plays_the_split_that_was_downloaded(there: str, tmp_path: Path) -> None:
-    for trial in ("trial_T1", "trial_T2"):
-        write_trial(tmp_path / "json_2.1.1" / there, f"pick_and_place_simple-Mug-None-Drawer-1/{trial}")
-    env = ALFWorldEnv(data=tmp_path, cache=False)
-    check(env, there)
-    assert env.num_tasks(there) == 2
-    if there == "valid_unseen":
-        assert "known: 'valid_unseen'; use 'valid_unseen'" in refusal(env, {"split": "test"})
-
-
-@pytest.mark.parametrize("split", ["dev", "test", "part 7"])
-def test_questions_are_asked_from_the_split_they_have(split: str) -> None:
-    asked = [Question(str(i), "Who?", ("Ada",), "nq", split) for i in range(3)]
-    env = SearchQAEnv(questions=asked, retriever=Titles(PASSAGES))
-    check(env, split)
-    if split == "dev":
-        assert "known: 'dev'; use 'dev'" in refusal(env, {"split": "test"})
+def test_a_level_of_ones_own_the_split_that_was_downloaded_and_that_of_questions_are_played(tmp_path: Path) -> None:
+    for made, expected in (("train", "train"), ("test", "all")):
+        (level,) = generate(1, LevelSpec(boxes=(1,)), made)
+        (tmp_path / f"{made}.txt").write_text(board_text(level))
+        check(SokobanEnv(levels=tmp_path / f"{made}.txt"), expected)
+    for there in ("valid_seen", "valid_unseen"):
+        for trial in ("trial_T1", "trial_T2"):
+            folder = tmp_path / there / "json_2.1.1" / there
+            write_trial(folder, f"pick_and_place_simple-Mug-None-Drawer-1/{trial}")
+        env = ALFWorldEnv(data=tmp_path / there, cache=False)
+        check(env, there)
+        assert env.num_tasks(there) == 2
+    assert "known: 'valid_unseen'; use 'valid_unseen'" in refusal(env, {"split": "test"})
+    for split in ("test", "part 7", "dev"):
+        asked = [Question(str(i), "Who?", ("Ada",), "nq", split) for i in range(3)]
+        env = SearchQAEnv(questions=asked, retriever=Titles(PASSAGES))
+        check(env, split)
+    assert "known: 'dev'; use 'dev'" in refusal(env, {"split": "test"})
 
 
 @pytest.mark.parametrize("numbers", [1, 2, 3, 4, 5, 9])
-def test_a_generator_is_the_one_of_numpy(numbers: int) -> None:
+def test_a_generator_is_the_one_of_numpy_and_choices_take_one_number_each(numbers: int) -> None:
     rng = np.random.default_rng(numbers)
     edges = [0, 1, 2**31, 2**32 - 1, 2**32, 2**40 + 3, 2**63, 2**70]
     seeds = [tuple(rng.integers(2**32, size=numbers).tolist()) for _ in range(500)]
@@ -168,15 +152,12 @@ def test_a_generator_is_the_one_of_numpy(numbers: int) -> None:
     words, numpys = generator(*seed).bit_generator.seed_seq, np.random.SeedSequence(seed)
     assert words.generate_state(9).tolist() == numpys.generate_state(9).tolist()
 
-
-def test_choices_of_a_seed_go_on_without_end_and_take_one_number_each() -> None:
-    draws, numbers = Draws.seeded(7, 0, 5), np.random.default_rng((7, 0, 5)).random(200).tolist()
-    assert [draws.below(1000) for _ in range(200)] == [int(number * 1000) for number in numbers]
+    draws, drawn = Draws.seeded(*seed), np.random.default_rng(seed).random(200).tolist()
+    assert [draws.below(1000) for _ in range(200)] == [int(number * 1000) for number in drawn]
 
 
-def test_autoreset_modes_by_hand() -> None:
-    envs = CorridorVectorEnv(2, max_episode_steps=2)
-    envs.reset(seed=0, options=[{"index": 3}, {"index": 2}])
+def test_autoreset_modes_by_hand_and_columns_that_were_given_out_stay_as_they_were() -> None:
+    envs = begun(CorridorVectorEnv(2, max_episode_steps=2), seed=0, options=[{"index": 3}, {"index": 2}])
     observations, rewards, terminated, truncated, infos = envs.step(["right", "left"])
     assert (terminated.tolist(), rewards.tolist(), observations[1]) == ([True, False], [1.0, 0.0], "cell 1")
     assert observations[0] in ("cell 1", "cell 2", "cell 3")
@@ -186,8 +167,7 @@ def test_autoreset_modes_by_hand() -> None:
     *_, terminated, truncated, infos = envs.step(["jump", "right"])
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
     assert infos["final_info"]["state_key"][1] == "2"
-    envs = CorridorVectorEnv(1, autoreset_mode="NextStep")
-    envs.reset(seed=0, options={"index": 3})
+    envs = begun(CorridorVectorEnv(1, autoreset_mode="NextStep"), seed=0, options={"index": 3})
     assert envs.step(["right"])[2][0]
     observations, rewards, terminated, truncated, infos = envs.step(["left"])
     assert observations[0] == f"cell {infos['task_id'][0][-1]}"
@@ -202,9 +182,6 @@ def test_autoreset_modes_by_hand() -> None:
     observations, _ = envs.reset(options={"reset_mask": np.array([True, False]), "per_env": [{"index": 3}, None]})
     assert observations == ("cell 3", "cell 2")
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
-
-
-def test_columns_that_were_given_out_stay_as_they_were() -> None:
     envs: Any = gym.make_vec("AgentRL/Corridor-v0", num_envs=2, max_episode_steps=9)
     infos, shown = envs.reset(seed=0)[1], list[tuple[Any, str]]()
     for _ in range(40):
@@ -213,7 +190,7 @@ def test_columns_that_were_given_out_stay_as_they_were() -> None:
     assert all(repr(column) == words for column, words in shown)
 
 
-def test_a_subclass_that_changes_one_of_three_is_stepped_by_all_three() -> None:
+def test_a_subclass_that_changes_one_of_three_or_describes_more_often_is_stepped_so() -> None:
     class Own(CorridorEnv):
         def advance(self, command: str, info: dict[str, Any]) -> tuple[str, float, bool, dict[str, Any]]:
             return "as the parent shows it", *super().advance(command, info)[1:]
@@ -235,12 +212,9 @@ def test_a_subclass_that_changes_one_of_three_is_stepped_by_all_three() -> None:
 
     kinds = {Own: "as the parent shows it", Louder: "CELL 2", SameAsOwn: "as the parent shows it"}
     for kind, text in (*kinds.items(), (Mixed, "as the mixin shows it")):
-        envs = of(kind, 1)
-        envs.reset(options={"index": 1})
+        envs = begun(of(kind, 1), options={"index": 1})
         assert envs.step(["right"])[0] == (text,)
 
-
-def test_a_subclass_that_describes_more_often_has_no_settled_columns() -> None:
     class Settled(CorridorEnv):
         SETTLED = ("score",)
 
@@ -248,14 +222,12 @@ def test_a_subclass_that_describes_more_often_has_no_settled_columns() -> None:
         def describe(self, valid: bool) -> dict[str, Any]:
             return {**super().describe(valid), "score": 0.25 if self.observe() == "cell 2" else 0.0}
 
-    envs = of(Dense, 1)
-    envs.reset(options={"index": 1})
+    envs = begun(of(Dense, 1), options={"index": 1})
     assert envs.step(["right"])[-1]["score"].tolist() == [0.25]
 
 
 def test_stock_wrappers_and_numbers_of_numpy() -> None:
-    envs = DictInfoToList(RecordEpisodeStatistics(CorridorVectorEnv(2)))
-    envs.reset(seed=0, options={"index": 2})
+    envs = begun(DictInfoToList(RecordEpisodeStatistics(CorridorVectorEnv(2))), seed=0, options={"index": 2})
     envs.step(["right", "left"])
     *_, infos = envs.step(["right", "right"])
     assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (1.0, 2)
@@ -278,8 +250,7 @@ def test_actions_reach_the_environments_as_plain_clean_strings(form: Callable[[l
         def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
             prepared.append([*commands])
 
-    envs = Listening(3, autoreset_mode="Disabled")
-    envs.reset(options=[{"index": 3}, {"index": 2}, {"index": 2}])
+    envs = begun(Listening(3, autoreset_mode="Disabled"), options=[{"index": 3}, {"index": 2}, {"index": 2}])
     played = []
     for env in envs.envs:
         env.act = lambda command, act=env.act: played.append(command) or act(command)
@@ -293,11 +264,10 @@ def test_actions_reach_the_environments_as_plain_clean_strings(form: Callable[[l
 
 def test_wrong_use_is_explained_and_moves_nothing() -> None:
     for arguments, message in (
-        ({"num_envs": 0}, "num_envs must be"),
-        ({"num_envs": 1.0}, "num_envs must be"),
+        ({"num_envs": 0}, "num_envs must be"), ({"num_envs": 1.0}, "num_envs must be"),
         ({"max_episode_steps": 0}, "max_episode_steps must be"),
         ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
-    ):
+    ):  # fmt: skip
         refuses(ValueError, message, CorridorVectorEnv, **arguments)
     envs = CorridorVectorEnv(2)
     with pytest.raises(ResetNeeded):
@@ -327,8 +297,7 @@ def test_wrong_use_is_explained_and_moves_nothing() -> None:
     ids=lambda batch: type(batch).__name__,
 )  # fmt: skip
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:
-    envs = CorridorVectorEnv(2)
-    envs.reset(options={"index": 2})
+    envs = begun(CorridorVectorEnv(2), options={"index": 2})
     refuses(TypeError, "actions must be a list, a tuple or an array", envs.step, batch)
     for name in ("seed", "per_env"):
         if batch is None or (name == "seed" and batch == 3):
