@@ -3,10 +3,9 @@
 import json
 import lzma
 import math
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure
+from tests.agentgym.outside.chat.chat_server import serving
 from tests.oracles import oracle
 
 #: Words that are their own stems and no stop words.
@@ -112,13 +112,5 @@ def ids(found: object) -> list[str]:
     return [hit.passage.id for hit in found]
 
 
-@contextmanager
-def searching(retriever: Retriever, **options: Any) -> Iterator[RetrievalServer]:
-    with RetrievalServer(retriever, **options) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def searching(retriever: Retriever, **options: Any) -> AbstractContextManager[RetrievalServer]:
+    return serving(RetrievalServer(retriever, **options))

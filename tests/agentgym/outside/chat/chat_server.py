@@ -4,12 +4,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 #: Plays one request: gets the handler, with the request's JSON value in `handler.asked`.
 Play = Callable[["Handler"], None]
+T = TypeVar("T", bound=ThreadingHTTPServer)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -84,8 +85,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def chat_server(*plays: Play) -> Iterator[Server]:
-    with Server(plays) as server:
+def serving(server: T) -> Iterator[T]:
+    """Let a server answer, in a thread of its own, as long as the block lasts."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
@@ -93,6 +95,10 @@ def chat_server(*plays: Play) -> Iterator[Server]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def chat_server(*plays: Play) -> AbstractContextManager[Server]:
+    return serving(Server(plays))
 
 
 def completion(text: str | None, finish: str = "stop", tokens: tuple[int, int] = (10, 5)) -> bytes:
