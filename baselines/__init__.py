@@ -1,7 +1,7 @@
 """Who learns: batches, losses, the trainer, its recipes, and behaviour cloning.
 
     from baselines import train
-    run = train("AgentRL/Sokoban-v0", method="graphgpo")
+    run = train("AgentRL/Sokoban-v0")
 
 Importing this package loads nothing heavy; `train` loads torch when it is asked for. Everything else is in the file
 of its name, for example `from baselines.imitation.cloning import clone`.

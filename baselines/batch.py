@@ -255,7 +255,7 @@ class TokenColumns:
         per reply        float (N, K): row of the table, token of its reply
         per trajectory   float (M, L): trajectory, token among all reply tokens of its turns
 
-    Credit over tokens (`wrappers.credit.token_gae`) reads the second form, models and losses the first.
+    Credit over tokens reads the second form, models and losses the first.
 
     Attributes:
         order: int64 (N,), rows by trajectory, then t.

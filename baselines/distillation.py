@@ -1,8 +1,8 @@
 """Self-distillation: the divergence of the policy from itself with a context in its prompt, as an additional loss.
 
 s and t are log-probabilities of student and teacher, of whole distributions (..., V) or of sampled tokens. Nothing here
-has a gradient through t. SDPO (2601.20802) is `per_token` with alpha .5 or 1, the student's top 100 and a tail; OPSD
-(2601.18734) is alpha 0 with `entry_cap`. See docs/credit/privileged.md.
+has a gradient through t. 2601.20802 is `per_token` with alpha .5 or 1, the student's top 100 and a tail; 2601.18734 is
+alpha 0 with `entry_cap`. See docs/credit/privileged.md.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def importance(logprobs: Tensor, old: Tensor, cap: float) -> Tensor:
 
 
 def contrast_target(right: Tensor, wrong: Tensor, strength: float, floor: float = -30.0) -> tuple[Tensor, Tensor]:
-    """Return a teacher that moves away from a wrong one, and each position's weight (RLCSD's release, `opsd_ectr`).
+    """Return a teacher that moves away from a wrong one, and each position's weight (`opsd_ectr` of the release).
 
     Args:
         right: float (..., V), log-probabilities with the right context.

@@ -34,7 +34,7 @@ from baselines.play.dynamic_sampling import sample_groups
 from baselines.play.rollouts import Envs, Timed, check_lanes, episodes_of, play_groups
 from baselines.records.metrics import Row
 from baselines.scorers.scorer import ScorerConfig
-from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.group import has_contrast
 
 _Made = TypeVar("_Made")
 _FILE = "experience"
@@ -101,7 +101,7 @@ def gather(
     sample = sample_groups(
         lambda chosen, seed: play_groups(envs, timed, [{**one, **more} for one in chosen], config, seed, progress),
         tasks, config.groups, generator, rounds=config.rollout.resample_rounds,
-        contrast=getattr(credit, "contrasting", contrasting_groups),
+        contrast=getattr(credit, "contrasting", has_contrast),
     )  # fmt: skip
     getattr(policy, "forget", lambda: None)()  # frees the memory of the kept keys for the update
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))

@@ -7,9 +7,9 @@
 
 It is linear in A on either side of 0, so a merged row (`baselines.batch`) needs only the two sums of its advantages.
 
-Choices of the papers: PPO and GRPO use the ratio "token"; GSPO and iStar "step" (Zheng et al. 2025, equations 5 and 7);
-GSPO-token "step-token" (equations 13 and 14); DAPO clip_high above clip_low and "token-mean"; GRPO "row-mean" and k3;
-Dr. GRPO "constant"; MiniMax-M1 the objective "cispo".
+Choices of the papers: Schulman et al. 2017 and DeepSeekMath (2402.03300) use the ratio "token", the latter "row-mean"
+and k3; GSPO "step" (Zheng et al. 2025, equations 5 and 7); GSPO-token "step-token" (equations 13 and 14); Yu et al.
+2025 clip_high above clip_low and "token-mean"; Liu et al. 2025 "constant"; MiniMax-M1 the objective "cispo".
 """
 
 import torch
@@ -28,7 +28,7 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
     With d = logprobs - old_logprobs it is
 
         token         exp(d)                                    per token
-        step          s = exp(mean of d over the reply)         once per reply: GSPO, iStar
+        step          s = exp(mean of d over the reply)         once per reply: GSPO
         step-token    s, with the gradient of s d               GSPO-token: equals "step" for advantages per row
 
     Args:
@@ -165,9 +165,9 @@ def aggregate(values: Tensor, mask: Tensor, aggregation: Aggregation, divisor: T
     Args:
         values: float (n, L), rows' weights included.
         mask: bool (n, L), True = keep; masked values may be anything, nan included.
-        aggregation: "token-mean" sums all tokens, so that long replies count more (DAPO, equation 8); "row-mean" takes
-            each reply's mean over its tokens first (GRPO, equation 3); "row-sum" each reply's sum; "constant" each
-            reply's sum divided by the maximum length (Dr. GRPO, Liu et al. 2025).
+        aggregation: "token-mean" sums all tokens, so that long replies count more (2503.14476, equation 8); "row-mean"
+            takes each reply's mean over its tokens first (2402.03300, equation 3); "row-sum" each reply's sum;
+            "constant" each reply's sum divided by the maximum length (Liu et al. 2025).
         divisor: see `normaliser`; for a mini-batch, its share of the whole batch's divisor.
 
     Raises:

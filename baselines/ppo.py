@@ -3,7 +3,7 @@
 turn       one value per step; one advantage per step, the same for all tokens of its reply
 token      one value per reply token; all replies of a trajectory are one sequence of tokens
 bi-level   one value per reply token; GAE over turns, then inside each turn
-residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart (VETTA)
+residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart
 """
 
 from typing import Annotated, Literal, Unpack
@@ -18,7 +18,8 @@ from wrappers.credit.forks import refuse_forks
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
 from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
+from wrappers.credit.scores import whiten
+from wrappers.credit.token_gae import bi_level_gae, token_gae
 from wrappers.credit.vetta import vetta
 
 Level = Literal["turn", "token", "bi-level", "residual"]

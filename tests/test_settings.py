@@ -69,5 +69,5 @@ def test_a_test_reads_the_data_where_anything_does_that_it_uses_and_those_are_fo
     found = data_tests()
     assert "test_programs_win_as_often_as_they_did" in found[tests / "agentgym/virtualhome/test_spa.py"]
     assert "test_every_offered_action_succeeds" not in found[tests / "agentgym/virtualhome/test_spa.py"]
-    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_grade.py"]
+    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_results.py"]
     assert tests / "agentgym/searchqa/retrieval/test_remote.py" not in found

@@ -57,7 +57,7 @@ class PromptStyle:
         keep_first: show the episode's first observation, which may state the task, after it left the history.
         admissible: list the admissible commands after the observation.
         shown: content of a history step: "pairs", observation and action, or "actions" alone (much shorter).
-        facts: info entries shown below the current observation, such as GraphGPO's `("location", "inventory")`.
+        facts: info entries shown below the current observation, such as `("location", "inventory")`.
         max_chars: longest user message in characters; None for no limit. The oldest pairs are dropped first, then the
             end of the current observation is cut and marked. The first observation and the commands are never cut.
 

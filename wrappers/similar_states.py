@@ -51,7 +51,7 @@ def merge_similar_states(
 
     Args:
         embed: n distinct states -> n vectors (n, dimensions) of lengths above zero; called once. See `SentenceEncoder`.
-        threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
+        threshold: in (0, 1]; 0.9 inside each group's graph in 2603.18859, appendix.
         method: "leader" or "components", see the module.
         within: compare states of each "group", or of the whole "table" (`relabel_states` with `cosine_clusters`).
 

@@ -1,4 +1,4 @@
-"""The published protocols: "searchr1" (Search-R1) and "verl_agent" (verl-agent, RewardFlow)."""
+"""The published protocols: "searchr1" (Search-R1) and "verl_agent" (verl-agent)."""
 
 import json
 import re

@@ -75,7 +75,7 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
         raise ValueError(
             f"the {len(table):,} rows of the table are {int(table.episode_length.sum()):,} when every episode has all "
             f"its rows, more than {MOST_UNFOLDED:,}: nest fewer cuts, keep() fewer episodes, or use a method that "
-            "reads forks, such as graphgpo"
+            "reads forks"
         )
     length = table.episode_length
     ends = np.cumsum(length)

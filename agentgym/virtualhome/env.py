@@ -69,7 +69,7 @@ class VirtualHomeEnv(TextEnv[str]):
             "either" ("eai" if it can be played, else "object"). Tasks with an empty goal, or one that is true at the
             start, are left out: `tasks.degenerate()` names them.
         reward: reward for achieving the goal.
-        protocol: "numbered" (above), or "spa", that of SPA, STeCa and HISR, see `agentgym.virtualhome.spa.episode`:
+        protocol: "numbered" (above), or "spa", that of SPA and STeCa, see `agentgym.virtualhome.spa.episode`:
             simulator "head" with the repairs "find", "cycles" and "grab_place"; action strings or whole replies with
             `Action: `; things by class alone, resolved as in the papers; observations of close and held things; goal
             "strict".

@@ -29,7 +29,8 @@ from baselines.play.rollouts import play_groups
 from baselines.records.metrics import Row
 from baselines.update import make_optimizer, update
 from wrappers.credit.group import group_means
-from wrappers.credit.grpo import grpo
+from wrappers.credit.options import StatisticsOptions, presets
+from wrappers.credit.returns import episode_level
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class SPEAR(Imitation):
         chosen = [tasks[i] for i in rng.permutation(len(tasks))[: config.groups].tolist()]
         player = sampler(part.policy, config.temperature)
         table = written(play_groups(part.setting.envs, player, chosen, config, part.seed))
-        advantages = grpo(table, std="none")
+        advantages = episode_level(table, {**presets(StatisticsOptions)["paper"], "std": "none"})
         figures = update(part.policy, optimizer, make_batch(table, advantages), config, rng)
 
         kept, means = _remembered(part.state)

@@ -1,4 +1,4 @@
-"""Dynamic sampling: groups without contrast are replaced by groups of newly drawn tasks (DAPO, Yu et al. 2025).
+"""Dynamic sampling: groups without contrast are replaced by groups of newly drawn tasks (Yu et al. 2025).
 
 As many new tasks are played as should fill the gaps, by the share of groups with contrast so far; the rest in another
 round, up to a limit. The batch keeps its size: later groups are dropped first, and when the rounds run out, groups
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, StepTable, Trajectory
-from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.group import has_contrast
 
 _ROUND = re.compile(r", round \d+$")
 
@@ -41,7 +41,7 @@ class Sample:
 
 def sample_groups(
     play: Play, tasks: Sequence[Mapping[str, Any]], groups: int, generator: np.random.Generator, *, rounds: int = 0,
-    contrast: Callable[[StepTable], Bools] = contrasting_groups,
+    contrast: Callable[[StepTable], Bools] = has_contrast,
 ) -> Sample:  # fmt: skip
     """Play groups of randomly drawn tasks; the result is a function of the arguments.
 

@@ -14,7 +14,7 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from baselines.config import TrainerConfig
 from baselines.environments.settings import OwnEnv
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
-from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.group import has_contrast
 from wrappers.credit.options import all_options
 from wrappers.credit.scores import reply_lengths
 
@@ -25,7 +25,7 @@ class Recipe:
 
     Attributes:
         credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored` and has no
-            `argument`, a function `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
+            `argument`, a function `credit(table, scores, **options) -> Estimate`.
         notes: one sentence for tables and reports.
         training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: level of the scores that the method needs, "turn" (N,) or "token" (N, K); None: it needs no scores.
@@ -80,7 +80,7 @@ class Recipe:
     def contrasting(self, table: StepTable) -> Bools:
         """Return bool (n_groups,), the groups that dynamic sampling keeps: by default those won sometimes."""
         if self.keeps is None:
-            return contrasting_groups(table)
+            return has_contrast(table)
         return self.keeps(table, all_options(self.credit, self.options))
 
     def schedule(self, iteration: int, iterations: int) -> Mapping[str, Any]:

@@ -30,8 +30,8 @@ def method(name: str) -> Recipe | Imitation:
     Raises:
         ValueError: there is none of this name, or an option is no option of it or cannot have this value.
 
-    >>> method("hindsight").hindsight, method("eto:rounds=2").rounds, method("gigpo").name
-    (True, 2, 'gigpo')
+    >>> method("hindsight").hindsight, method("eto:rounds=2").rounds, method("gagpo").name
+    (True, 2, 'gagpo')
     """
     first, *words = name.split(":")
     if first not in IMITATION:

@@ -3,8 +3,8 @@
 `PAPERS`, read from papers.toml, holds what is printed, and nothing else: what a paper leaves out is left out here, and
 `Paper.config` gives it the trainer's default. Where a paper and its authors' script differ, there are two entries.
 
-    paper("rewardflow", "alfworld").config()              what the paper prints
-    paper("rewardflow", "sokoban", "script").config()     what the authors' script sets
+    paper(NAME, "alfworld").config()              what the paper prints
+    paper(NAME, "sokoban", "script").config()     what the authors' script sets
 """
 
 import dataclasses
@@ -125,8 +125,9 @@ def paper(method: str, env: str, source: Source = "paper") -> Paper:
     Raises:
         ValueError: no settings are published for the two; the message names those that are.
 
-    >>> paper("rewardflow", "alfworld", "script").options["gamma"]
-    0.9
+    >>> first = next(iter(PAPERS.values()))
+    >>> paper(first.method, first.env) is first
+    True
     """
     sources: tuple[Source, ...] = (source, "paper", "script")
     found = next((PAPERS[method, env, each] for each in sources if (method, env, each) in PAPERS), None)

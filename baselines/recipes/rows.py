@@ -50,19 +50,19 @@ def recipe(name: str) -> Recipe:
     """Return a recipe by its name, with options where some follow, or one of a function of one's own.
 
     Args:
-        name: "gigpo", or a name of `SEARCH_ROWS`; "gigpo:gamma=.9:std=none", options as in
-            `wrappers.credit.options.read_options`, numbers of `TrainerConfig`, "gigpo:resample_rounds=10", or settings
-            of the method's scorer, "rlsd:context=sibling";
+        name: of `RECIPES` or `SEARCH_ROWS`, options of the method behind it, "milegpo:gamma=.9:std=none", as in
+            `wrappers.credit.options.read_options`, numbers of `TrainerConfig`, ":resample_rounds=10", or settings of
+            the method's scorer, ":context=sibling";
             "my_module:credit" or "my_module:credit:k=2", a function `credit(table, **options) -> float64 (N,)` or a
             `Recipe` of a module that can be imported. The recipe's name then is this text, values written out.
 
     Raises:
         ValueError: there is none of this name, or an option is no option of it or cannot have this value.
 
-    >>> recipe("gigpo").options["gamma"], recipe("gigpo:gamma=.8").options["gamma"]
-    (0.95, 0.8)
-    >>> recipe("gigpo:gamma=.9:std=none").name
-    'gigpo:gamma=0.9:std=none'
+    >>> recipe("milegpo").options["gamma"], recipe("milegpo:gamma=.9").options["gamma"]
+    (0.8, 0.9)
+    >>> recipe("milegpo:gamma=.9:std=none").name
+    'milegpo:gamma=0.9:std=none'
     """
     first, *words = name.split(":")
     named = RECIPES | SEARCH_ROWS

@@ -22,7 +22,7 @@ import transformers
 from agentgym.checks import whole
 from agentgym.registry import known_env
 from baselines.environments.registry import settings_of
-from baselines.environments.settings import SMOLLM2, TINY, tasks
+from baselines.environments.settings import REFERENCE, SMOLLM2, TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from baselines.recipes.definition import Recipe
 from baselines.records.callbacks import Samples
@@ -99,7 +99,7 @@ class Run:
 
 
 def train(
-    env: str, method: str | Callable[[StepTable], Any] = "grpo", *, model: str | Path = TINY,
+    env: str, method: str | Callable[[StepTable], Any] = REFERENCE, *, model: str | Path = TINY,
     clone: int | str | Path | None = None, seed: int = 0, out: str | Path | None = None,
     options: Mapping[str, Any] | None = None, history: int | None = None, lora: int = 0,
     engine: str = "loop", quick: bool = False, progress: bool = True, **settings: Any,
@@ -107,7 +107,7 @@ def train(
     """Train a policy in an environment by a credit method, and return policy, log and folder.
 
         from baselines import train
-        run = train("AgentRL/Sokoban-v0", method="graphgpo")
+        run = train("AgentRL/Sokoban-v0", method="hgpo")
         run.log[-1]["validation_greedy_success"], run.test(), run.policy
 
     Defaults come from `baselines/environments/`, for the environment and the model: prompt, splits, numbers of tasks,
@@ -116,7 +116,7 @@ def train(
     Args:
         env: a name such as "sokoban" or "alfworld", a registered id, or "my_module:Env-v0", which imports the module
             that registers it.
-        method: name of a recipe (`baselines.recipes.RECIPES`), options behind colons, "gigpo:gamma=.9"; or
+        method: name of a recipe (`baselines.recipes.RECIPES`), options behind colons, ":gamma=.9"; or
             "my_module:credit"; or a function `credit(table) -> float64 (len(table),)`.
         model: "tiny" (0.2 million parameters, nothing to download), "smollm2" (135 million, downloads 93 MB once), or
             the folder of a Hugging Face causal language model.

@@ -1,4 +1,4 @@
-"""Contribution of each step, or segment of steps, to the outcome of its trajectory (SPA, HISR's SPRM).
+"""Contribution of each step, or segment of steps, to the outcome of its trajectory.
 
 A copy of the policy's trunk gets a head that is read at the last token of a reply. Its values along a trajectory are
 fitted so that they sum to the outcome:

@@ -27,7 +27,7 @@ class CriticConfig(HeadConfig):
 
     Attributes:
         minibatch_rows: distinct inputs (prompts, or prompts with replies) per update.
-        value_clip: PPO's value clipping: moving further than this from the prediction before the update does not lower
+        value_clip: clipping of values: moving further than this from the prediction before the update does not lower
             the loss. In units of the returns; None: off.
     """
 
@@ -85,7 +85,7 @@ class Critic(ValueScorer):
 
 
 def value_error(predicted: Tensor, target: Tensor, before: Tensor, clip: float | None) -> Tensor:
-    """Return half the squared errors, with PPO's clipping the larger of the free and the clipped one; any shape.
+    """Return half the squared errors, with clipping the larger of the free and the clipped one; any shape.
 
     >>> value_error(torch.tensor([2.0, 0.5]), torch.tensor([3.0, 3.0]), torch.tensor([0.0, 0.0]), 1.0)
     tensor([2.0000, 3.1250])

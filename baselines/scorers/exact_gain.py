@@ -1,4 +1,4 @@
-"""The exact gain of every step, from environments that know their distance to success: an oracle.
+"""The exact gain of every step, from environments that know their distance to success.
 
     score = d(s) - d(s')        d: steps to success, see `wrappers.distance.Distances`
 

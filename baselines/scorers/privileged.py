@@ -1,8 +1,8 @@
 """An informed teacher: the log-probabilities of a policy's own replies, with a context in front of their prompts.
 
-    gap       log p(token | block, prompt) - log p(token | prompt)               for `wrappers.credit.rlsd`
-    contrast  log p(token | right) - log mean_k p(token | wrong_k)               for `wrappers.credit.rlcsd`
-    gates     1 if a step has a context; the loss uses its informed prompt       for `wrappers.credit.sdpo`
+    gap       log p(token | block, prompt) - log p(token | prompt)
+    contrast  log p(token | right) - log mean_k p(token | wrong_k)
+    gates     1 if a step has a context; the loss uses its informed prompt
 
 Of a turn: the mean of its gaps, and AgentOPSD's belief in success, which adds them up.
 

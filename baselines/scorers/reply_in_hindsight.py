@@ -5,9 +5,9 @@ in hindsight     how it ended, prompt | reply
 
 It is the same policy with another prompt: nothing is trained, and it needs one pass over the replies. The added tokens
 stand in front of the prompt (behind a first special token, if there is one), so the prompt's end does not change, and
-the reply follows it. `baselines.scorers.hindsight` belongs to another method (HISR): a copy that learns from outcomes.
+the reply follows it. `baselines.scorers.hindsight` belongs to another method: a copy that learns from outcomes.
 
-Source: second hand, see docs/credit/igpo.md.
+Source: second hand, see docs/credit.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from wrappers.credit.scores import reply_lengths
 #: Positions of the values: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
 #: reply's last token ("reply").
 Place = Literal["turn", "token", "reply"]
-#: w h + b, or W2 SiLU(W1 h) as HISR prints it, W1 square.
+#: w h + b, or W2 SiLU(W1 h), W1 square.
 Head = Literal["linear", "mlp"]
 
 

@@ -25,7 +25,7 @@ def learning(
         str,
         of(
             WHAT,
-            "Credit methods, separated by commas: recipes, options after a colon, such as gigpo:gamma=.9:std=none; "
+            "Credit methods, separated by commas: recipes, options after a colon, such as METHOD:gamma=.9:std=none; "
             "functions of your own, my_module:credit; or imitation: sft, rft, hindsight, dpo, eto, ipr, stepagent, "
             "spear.",
             autocompletion=options.method_names,

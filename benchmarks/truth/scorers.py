@@ -368,7 +368,7 @@ def page(found: ScorersResults) -> Page:
         "rank": EXPLAINED["within"][1],
         "same": EXPLAINED["same"][1],
         "overall": EXPLAINED["overall"][1],
-        "graph": "rank correlation within states of credit with GraphGPO's, on the steps that GraphGPO credits.",
+        "graph": "rank correlation within states with the state graph's credit, on the steps that it credits.",
         "pairs": "share of pairs of a won and a lost episode of a group in which the won one has the higher score.",
         "centred": "the same with scores minus the group's mean, so that short episodes have no advantage.",
         "loss": "the scorer's training loss, mean over the iterations since the row above.",

@@ -6,6 +6,7 @@ Source is every Python file of the five folders. A line is a line of the file, b
 import argparse
 import ast
 import dataclasses
+import importlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ LIMITS = (
     Limit("files directly in agentgym", 10),
     Limit("files directly in policies", 10),
     Limit("files that name an environment", 4, asserted=True),
-    Limit("files that name a method", 2),
+    Limit("files that name a method", 2, asserted=True),
     Limit("files that name a scorer", 1),
     Limit("fields of TrainerConfig", 14, asserted=True),
     Limit("files of an iteration", 35),
@@ -59,7 +60,23 @@ LIMITS = (
 #: The two that serve as examples may be named anywhere.
 EXAMPLES = ("sokoban", "alfworld")
 #: Methods whose name is also an English word, or another thing's: a mention is a name or a word of the code, not prose.
-WORDS = ("attribution", "frontier", "judge", "potential", "prime", "salt", "spa", "vine")
+WORDS = ("attribution", "frontier", "judge", "potential", "prime", "salt", "shuffled", "spa", "vine")
+#: Where a method's name is another thing's, by name: files or folders, and what it is there.
+ELSEWHERE = {
+    "grpo": (
+        "baselines/engines/verl",  # a value of verl's option `adv_estimator`
+        "wrappers/credit/sdpo.py",  # an option: the weight of the outcome's advantage
+    ),
+    "judge": ("agentgym/sotopia",),  # who scores dialogues
+    "potential": ("wrappers/process_reward.py", "wrappers/shaping.py"),  # of shaping rewards, public attributes
+    "ppo": (
+        "baselines/config.py", "baselines/update.py",  # the clipped objective, a value of `Loss.objective`
+        "baselines/engines/verl",  # a package of verl
+        "baselines/sb3", "benchmarks/training/shaping.py",  # a class of Stable-Baselines3
+    ),
+    "process_reward": ("baselines/scorers/reward_models.py", "policies/engines/judge.py"),  # the environment wrapper
+    "spa": ("agentgym/virtualhome/env.py",),  # a protocol of replies
+}  # fmt: skip
 #: Answers by name, without a sum: those of `route.py`, which trains for an iteration.
 ROUTE = ("files of an iteration", "functions of an iteration")
 
@@ -125,14 +142,31 @@ def environments() -> dict[str, list[str]]:
 
 
 def _is_own(path: PurePosixPath, name: str) -> bool:
-    return any(part == name or part.startswith(f"{name}_") for part in (*path.parent.parts, path.stem))
+    return any(_is_of(part, name) for part in (*path.parent.parts, path.stem))
+
+
+def _is_of(word: str, name: str) -> bool:
+    return word == name or word.startswith(f"{name}_")
+
+
+@cache
+def _declared() -> dict[PurePosixPath, list[str]]:
+    """Return the names of the methods that files of `wrappers/credit` declare."""
+    found: dict[PurePosixPath, list[str]] = {}
+    for path in texts():
+        if path.parent == PurePosixPath("wrappers/credit"):
+            there = vars(importlib.import_module(f"wrappers.credit.{path.stem}"))
+            methods = there.get("METHODS", [there["METHOD"]] if "METHOD" in there else ())
+            found[path] = [method.name for method in methods]
+    return found
 
 
 @cache
 def methods(prose: bool = True) -> dict[str, list[str]]:
     """Return the source files that name a credit method besides its own and the two `__init__.py`.
 
-    Methods are the functions of `wrappers.credit` that are named like their file, and the recipes.
+    Methods are the functions of `wrappers.credit` that are named like their file, and the recipes. A method's own files
+    are named for it, or declare it or a variant of it: what is declared counts as a part of a file's name.
 
     Args:
         prose: whether docstrings, comments and sentences count, except for those of `WORDS`.
@@ -146,6 +180,8 @@ def methods(prose: bool = True) -> dict[str, list[str]]:
     found = {}
     for name in sorted({*(files & set(credit.__all__)), *RECIPES}):
         own = aside | {path for path in texts() if _is_own(path, name)}
+        own |= {path for path, declared in _declared().items() if any(_is_of(each, name) for each in declared)}
+        own |= {path for path in texts() if any(path.is_relative_to(other) for other in ELSEWHERE.get(name, ()))}
         if prose and name not in WORDS:
             spelled = "|".join((
                 name.replace("_", "[-_ ]"), name.replace("_", ""), re.sub("_plus_plus", r"[+][+]", name),

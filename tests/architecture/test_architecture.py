@@ -161,13 +161,10 @@ def test_the_graph_itself() -> None:
     assert circle({"a": {"b"}, "b": set()}) == []
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_no_module_and_no_folder_imports_itself_by_way_of_others() -> None:
     """At run time; inside a folder a type may be imported under `TYPE_CHECKING` in both directions."""
     assert circle(graph(typed=False)) == []
-
-
-def test_no_folder_imports_itself_by_way_of_others() -> None:
-    """Between folders arrows have one direction, for types too; folders within each other are one (`official/`)."""
+    # Between folders arrows have one direction, for types too; folders within each other are one (`official/`).
     folders: dict[str, set[str]] = {}
     for module, others in graph().items():
         here = FOLDER_OF[module]
@@ -240,10 +237,7 @@ def test_no_file_is_longer_than_600_lines() -> None:
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 600} == {}
 
 
-def test_no_file_or_folder_is_named_after_nothing() -> None:
+def test_no_file_or_folder_is_named_after_nothing_and_test_folders_are_no_packages() -> None:
     paths = [path.relative_to(ROOT) for path in _files()]
     assert [path for path in paths if FORBIDDEN_NAMES & {Path(part).stem for part in path.parts}] == []
-
-
-def test_test_folders_are_no_packages() -> None:
     assert list((ROOT / "tests").rglob("__init__.py")) == []

@@ -41,7 +41,7 @@ def table_of(lengths: list[int], finishes: list[Any], trajectory: list[int]) -> 
     return filled(replies=replies, trajectory=trajectory, reward=[1.0] * len(lengths))
 
 
-def test_long_and_cut_replies_by_hand() -> None:
+def test_long_and_cut_replies_by_hand_in_a_tree_too() -> None:
     # Limit 10, buffer 4: free up to 6 tokens, then 1/4 of the penalty per token, all of it at 10.
     table = table_of([1, 6, 7, 9, 10], ["stop"] * 5, [0, 0, 0, 0, 0])
     found = less_overlong(table, limit=10, buffer=4, penalty=2.0)
@@ -67,6 +67,17 @@ def test_long_and_cut_replies_by_hand() -> None:
     assert written(found) is found
     assert len(written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))) == 0
     refuses(ValueError, "row 1 has no reply, its prompt did not fit", lambda: make_batch(table, np.ones(4)))
+    # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
+    replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
+    table = filled(
+        replies=replies, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2],
+        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], parent={1: (0, 0), 2: (1, 1)},
+    )  # fmt: skip
+    kept = without_cut_off(table)
+    assert kept.trajectories == (1, 2)
+    assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
+    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
+    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 def talking(places: int = 12) -> VectorTranscript:
@@ -99,31 +110,15 @@ def test_a_run_whose_prompts_outgrow_their_room_learns_and_is_the_same_again(tmp
     assert all(row["signal"] > 0 for row in rows[1:])
 
 
-def played(finish: Any) -> StepTable:
-    """Rollouts of the corridor whose replies say how they ended: by `finish(row)`."""
+def test_where_all_replies_were_cut_nothing_is_learned() -> None:
+    """Where some were: the goldens training/setting-overlong-mask and -drop."""
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=4, seed=1)
-    replies = [dataclasses.replace(reply, finish=finish(row)) for row, reply in enumerate(table.replies)]
-    return dataclasses.replace(table, replies=np.array(replies, dtype=object))
-
-
-def lesson(table: StepTable, **changes: Any) -> Any:
-    config = dataclasses.replace(CONFIG, **changes)
-    return Learner(babbling_policy(), RECIPES["grpo"], config).learn(table, 0, np.random.default_rng(0))
-
-
-def test_cut_replies_are_masked_or_dropped() -> None:
-    table = played(lambda row: "length" if row % 5 == 0 else "stop")
-    kept, masked, dropped = (lesson(table, rollout={"overlong": how}) for how in ("keep", "mask", "drop"))
-    cut = cut_off(table)
-    assert np.isnan(masked.advantages[cut]).all()
-    np.testing.assert_array_equal(masked.advantages[~cut], kept.advantages[~cut])
-    assert masked.figures["cut_off"] == dropped.figures["cut_off"] == pytest.approx(cut.mean())
-    assert "cut_off" not in kept.figures
-    assert dropped.table.n_trajectories == len(set(range(12)) - set(table.trajectory[cut].tolist()))
-    table = played(lambda row: "length")
+    replies = [dataclasses.replace(reply, finish="length") for reply in table.replies]
+    table = dataclasses.replace(table, replies=np.array(replies, dtype=object))
     for how in ("mask", "drop"):
-        found = lesson(table, rollout={"overlong": how})
-        assert (found.figures["updates"], found.figures["cut_off"]) == (0.0, 1.0)
+        learner = Learner(babbling_policy(), RECIPES["grpo"], CONFIG.changed(rollout={"overlong": how}))
+        figures = learner.learn(table, 0, np.random.default_rng(0)).figures
+        assert (figures["updates"], figures["cut_off"]) == (0.0, 1.0)
 
 
 def test_the_divergence_in_the_reward() -> None:
@@ -139,21 +134,6 @@ def test_the_divergence_in_the_reward() -> None:
         total, tokens = total + cost, tokens + len(reply.token_ids)
     assert mean == pytest.approx(total / tokens, abs=1e-5)
     assert abs(mean) > 0.01
-    # At the start both are 0, and so the first iteration is that of a run without any; the second is not.
-    free, paid = babbling_policy(), babbling_policy()
-    a = trainer(free, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.0}).run()
-    b = trainer(paid, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.5, "kl_in": "reward", "kl_form": "k1"}).run()
-    assert b[1]["kl"] == pytest.approx(0.0, abs=1e-6)
-    assert b[1]["policy_loss"] == pytest.approx(a[1]["policy_loss"], abs=1e-5)
-    assert abs(b[2]["kl"]) > 1e-4
-    assert digest(free) != digest(paid)
-
-
-def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
-    learner = Learner(babbling_policy(), RECIPES["grpo"], CONFIG.changed(learning_rate=1.0, schedule={"warmup": 4}))
-    assert [learner.rate(i) for i in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-    both = CONFIG.changed(learning_rate=1.0, iterations=4, schedule={"warmup": 2, "shape": "linear"})
-    assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
 def test_callbacks_see_trainer_table_and_row_and_the_last_row_that_one_of_them_wants() -> None:
@@ -208,20 +188,6 @@ def test_a_scorer_of_whole_trajectories_says_that_it_takes_no_forks(recipe: str)
     learner = Learner(babbling_policy(), RECIPES[recipe], CONFIG)
     with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): \w+ reads whole trajectories"):
         learner.learn(forked(), 0, np.random.default_rng(0))
-
-
-def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
-    # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
-    replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
-    table = filled(
-        replies=replies, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2],
-        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], parent={1: (0, 0), 2: (1, 1)},
-    )  # fmt: skip
-    kept = without_cut_off(table)
-    assert kept.trajectories == (1, 2)
-    assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
-    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
-    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 class _Shifted(HuggingFacePolicy):

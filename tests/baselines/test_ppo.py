@@ -24,7 +24,7 @@ from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow, VectorReplyParser
-from wrappers.credit.token_gae import whiten
+from wrappers.credit.scores import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
 
@@ -38,7 +38,7 @@ def table_of(*lengths: int) -> StepTable:
     )  # fmt: skip
 
 
-def test_by_hand() -> None:
+def test_by_hand_and_with_forks() -> None:
     table = table_of(1, 1, 1, 1)
     values = np.random.default_rng(0).normal(size=4)
     turn = ppo(table, values, **{**PLAIN, "level": "turn"})
@@ -64,6 +64,13 @@ def test_by_hand() -> None:
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), preset="authors", whiten=False)
     np.testing.assert_allclose(found.advantages, [[0.8, 0.7], [0.7, 0.0]])
     np.testing.assert_allclose(found.targets, [[0.9, 0.9], [1.0, 0.0]])
+    table = episodes("s -x-> u -x-> goal +", "0.0: u -x-> pit")
+    table = dataclasses.replace(table, replies=np.array([Reply("", (1,), (2,), (-1.0,))] * 3, object))
+    # One way leads to 1 and the other to 0: the first step is worth half.
+    assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
+    for level in ("token", "bi-level"):
+        with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
+            ppo(table, level=level)
 
 
 @pytest.mark.parametrize("level", ["turn", "token", "bi-level", "residual"])
@@ -109,48 +116,6 @@ def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
     refuses(error, words, lambda: ppo(table_of(2, 1), **arguments))
 
 
-def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:
-    table = episodes("s -x-> u -x-> goal +", "0.0: u -x-> pit")
-    table = dataclasses.replace(table, replies=np.array([Reply("", (1,), (2,), (-1.0,))] * 3, object))
-    # One way leads to 1 and the other to 0: the first step is worth half.
-    assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
-    for level in ("token", "bi-level"):
-        with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
-            ppo(table, level=level)
-
-
-GAMMA, TOKEN_GAMMA, LAM = 0.8, 0.9, 0.7
-
-
-def naive_advantages(table: StepTable, values: np.ndarray, level: str) -> dict[tuple[int, int], float]:
-    """(row, place in its reply) -> advantage, trajectory by trajectory, from the last token to the first."""
-    found: dict[tuple[int, int], float] = {}
-    for trajectory in range(table.n_trajectories):
-        rows = [row for row in table.order if table.trajectory[row] == trajectory]
-        tokens = [(row, place) for row in rows for place in range(len(table.replies[row].token_ids))]  # type: ignore[index,union-attr]
-        if level == "token":
-            advantage, following = 0.0, 0.0
-            for row, place in reversed(tokens):
-                last = place == len(table.replies[row].token_ids) - 1  # type: ignore[index,union-attr]
-                reward = table.reward[row] if last else 0.0
-                delta = reward + TOKEN_GAMMA * following - values[row, place]
-                advantage = delta + TOKEN_GAMMA * LAM * advantage
-                found[row, place], following = advantage, values[row, place]
-            continue
-        # Turns first: a turn's value is the one at its last token. Then back from there inside each reply.
-        advantage, following = 0.0, 0.0
-        for row in reversed(rows):
-            last = len(table.replies[row].token_ids) - 1  # type: ignore[index,union-attr]
-            delta = table.reward[row] + GAMMA * following - values[row, last]
-            advantage = delta + GAMMA * LAM * advantage
-            found[row, last] = inner = advantage
-            for place in range(last - 1, -1, -1):
-                delta = TOKEN_GAMMA * values[row, place + 1] - values[row, place]
-                found[row, place] = inner = delta + TOKEN_GAMMA * LAM * inner
-            following = values[row, last]
-    return found
-
-
 @pytest.mark.parametrize("level", ["token", "bi-level"])
 def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     policy = small_policy(max_new_tokens=4)
@@ -159,14 +124,8 @@ def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     lengths = np.array([len(reply.token_ids) for reply in replies])
     assert len(set(lengths.tolist())) > 1
     values = np.random.default_rng(0).normal(size=(len(table), lengths.max()))
-    options = {"gamma": GAMMA, "token_gamma": TOKEN_GAMMA, "lam": LAM, "whiten": False}
-    advantages = ppo(table, values, level=level, **options).advantages
-    naive = naive_advantages(table, values, level)
-    assert len(naive) == lengths.sum()
-    for (row, place), advantage in naive.items():
-        assert advantages[row, place] == pytest.approx(advantage, abs=1e-12)
+    advantages = ppo(table, values, level=level, whiten=False, gamma=0.8, token_gamma=0.9, lam=0.7).advantages
     assert not advantages[np.arange(lengths.max()) >= lengths[:, None]].any()
-
     # On policy the ratio is 1: the gradient is that of the mean over tokens of -A log pi(token).
     batch = make_batch(table, advantages)
     logprobs = policy.score(batch.prompts, batch.replies, 1.0).logprobs
@@ -179,7 +138,7 @@ def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     for row, reply in enumerate(replies):
         one = policy.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs[0]
         for place in range(lengths[row]):
-            total = total - naive[row, place] * one[place]
+            total = total - advantages[row, place] * one[place]
     (total / lengths.sum()).backward()
     for name, weight in policy.model.named_parameters():
         if name in found:
@@ -206,13 +165,19 @@ def tables(envs):
     return played, relabel_goals(played, envs, demonstrate=policy.demonstrate)
 
 
-def test_relabelled_rows_keep_no_log_probability_and_no_token_of_the_old_prompt(envs, tables):
+def test_relabelled_rows_keep_nothing_of_the_old_prompt_and_empty_tables_stay(envs, tables):
     played, relabelled = tables
     assert relabelled.n_trajectories > 3
     old = {reply.prompt_ids for reply in played.replies}
     assert all(reply.logprobs == () and reply.prompt_ids not in old for reply in relabelled.replies)
     with pytest.raises(ValueError, match="row 0: 1 reply tokens but 0 log-probabilities"):
         make_batch(relabelled, np.ones(len(relabelled)))
+    policy = student()
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=1)
+    empty = relabel_goals(filled(group=["train/0"], action=["jump"], valid=[False], truncated=[True]), envs)
+    assert rescored(policy, empty, temperature=1.0) is empty
+    table = episodes("s -up-> goal +")
+    assert rescored(policy, table, temperature=1.0) is table
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
@@ -246,12 +211,3 @@ def test_an_update_begins_at_ratio_one_and_makes_what_was_relabelled_more_likely
     # with every ratio 1 and every advantage 1 the objective is 1, and nothing is clipped
     assert figures["policy_loss"] == pytest.approx(-1.0, abs=1e-4)
     assert (figures["approx_kl"], figures["clip_fraction"]) == (pytest.approx(0.0, abs=1e-6), 0.0)
-
-
-def test_a_table_without_rows_or_tokens():
-    policy = student()
-    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=1)
-    empty = relabel_goals(filled(group=["train/0"], action=["jump"], valid=[False], truncated=[True]), envs)
-    assert rescored(policy, empty, temperature=1.0) is empty
-    table = episodes("s -up-> goal +")
-    assert rescored(policy, table, temperature=1.0) is table

@@ -1,6 +1,8 @@
-"""Trainer: what it logs, that it repeats and resumes exactly, what it refuses, and adapters."""
+"""Trainer: what it logs, that it repeats and resumes exactly whatever ends it, what it refuses, adapters, pictures."""
 
+import contextlib
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -10,22 +12,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
-from agentgym.rollout import collect
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.files import LockedError
 from agentgym.trajectory import StepTable
-from baselines.batch import make_batch
+from baselines.config import Checkpoints, Loss, TrainerConfig, Validation
 from baselines.evaluation import evaluate
-from baselines.recipes import RECIPES
+from baselines.imitation.cloning import clone
+from baselines.recipes import RECIPES, recipe
 from baselines.records.checkpoint import checkpoints, load_checkpoint
 from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.trainer import Trainer
-from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
+from policies.vision.policy import VisionPolicy
+from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import (
     CONFIG,
     TASKS,
@@ -42,6 +49,8 @@ from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.processes import LEARNING, printed
 from tests.refusals import refuses
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
 
 
 @cache
@@ -65,6 +74,7 @@ def test_every_recipe_learns_the_corridor(name: str) -> None:
 
 
 def test_rows_say_what_happened() -> None:
+    """The figures themselves are in the goldens of recipes."""
     policy = babbling_policy()
     start = digest(policy)
     rows = trainer(policy, validation_tasks=TASKS).run()
@@ -75,15 +85,7 @@ def test_rows_say_what_happened() -> None:
         shares = [row[f"share_{part}"] for part in ("environment", "generation", "credit", "update")]
         assert sum(shares) == pytest.approx(100)
         assert min(shares) > 0
-        assert 0 <= row["success"] <= 1
-        assert 0 <= row["invalid_rate"] <= 1
-        assert 0 < row["entropy"] <= np.log(small_policy().model.config.vocab_size)
-        assert row["rows"] * row["steps_per_row"] == pytest.approx(row["steps"])
-        assert row["updates"] == np.ceil(row["rows"] / CONFIG.optimiser.minibatch_rows)
         assert {"approx_kl", "clip_fraction", "grad_norm", "tokens_per_second"} <= set(row)
-    # The first mini-batch of the first iteration still has the start's weights, the others have moved away.
-    assert rows[1]["kl"] > 0
-    assert rows[1]["approx_kl"] > 0
 
 
 def test_schedules_references_and_rates() -> None:
@@ -97,8 +99,6 @@ def test_schedules_references_and_rates() -> None:
     built = trainer(iterations=1, loss={"kl": 0.0})
     assert built.learner.reference is None
     assert built.run()[1]["kl"] == 0.0
-    rows = trainer(iterations=4, schedule={"shape": "linear"}).run()
-    assert [row["learning_rate"] for row in rows[1:]] == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
     policy = babbling_policy()
     before = digest(policy)
     trainer(policy, learning_rate=0.0, iterations=2).run()
@@ -145,14 +145,6 @@ def test_a_log_without_tokens_cannot_keep_a_budget_of_them(tmp_path: Path) -> No
     refuses(ValueError, "the log of this run holds no tokens, so that token_budget=1000000000", again.run)
 
 
-@pytest.mark.parametrize("new_tokens", [1, 3])
-def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
-    policy = small_policy(max_new_tokens=new_tokens, temperature=0.7)
-    table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
-    batch = make_batch(table, np.ones(len(table)))
-    torch.testing.assert_close(score_batch(policy, batch, 0.7), batch.old_logprobs, atol=1e-5, rtol=0)
-
-
 def test_a_run_that_signals_stop_twice_is_one_that_none_stopped(tmp_path: Path) -> None:
     straight, log, given = babbling_policy(), tmp_path / "b" / LOG_FILE, {"validation_tasks": TASKS}
     expected = trainer(straight, folder=tmp_path / "a", **given).run()
@@ -172,21 +164,6 @@ def test_a_run_that_signals_stop_twice_is_one_that_none_stopped(tmp_path: Path) 
         rows = trainer(resumed, folder=tmp_path / "b", resume=True, **given).run()
         assert digest(resumed) == digest(straight)
         assert repeatable(rows) == repeatable(read_log(log)) == repeatable(expected)
-
-
-def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) -> None:
-    expected = trainer(folder=tmp_path / "a", checkpoint={"every": 3}).run()
-
-    def crash(_: Any, __: Any, row: Row) -> None:
-        if row["iteration"] == 5:
-            raise RuntimeError("power cut")
-
-    refuses(RuntimeError, "power cut", lambda: trainer(folder=tmp_path / "b", checkpoint={"every": 3}).run(crash))
-    with open(tmp_path / "b" / "log.jsonl", "a", encoding="utf-8") as file:
-        file.write('{"iteration": 6, "succ')
-    rows = trainer(folder=tmp_path / "b", resume=True, checkpoint={"every": 3}).run()
-    assert repeatable(rows) == repeatable(expected)
-    assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(expected)
 
 
 def test_resume_needs_no_checkpoint_and_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
@@ -230,7 +207,7 @@ def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None
     assert all(torch.isfinite(value).all() for value in saved.values())
 
 
-def test_unusable_policies_and_no_iterations() -> None:
+def test_unusable_policies_no_iterations_and_missing_parsers_are_said() -> None:
     refuses(ValueError, "no training tasks", lambda: Trainer(small_policy(), corridor(), RECIPES["grpo"], [], CONFIG))
     with pytest.raises(TypeError, match=r"credit must be a function .*, got 'gigpo'; baselines\.recipes\.recipe\("):
         Trainer(small_policy(), corridor(), "gigpo", TASKS, CONFIG)  # type: ignore[arg-type]
@@ -238,9 +215,6 @@ def test_unusable_policies_and_no_iterations() -> None:
     with pytest.warns(UserWarning, match="iterations=0, the policy is validated and not trained") as caught:
         assert [row["iteration"] for row in built.run()] == [0]
     assert [warning.filename for warning in caught] == [__file__]
-
-
-def test_parsers_are_warned_of() -> None:
     envs = CorridorVectorEnv(4, max_episode_steps=6, autoreset_mode="Disabled")
     with pytest.warns(
         UserWarning, match=r"begin with '<action>', and nothing in CorridorVectorEnv.* reads them"
@@ -285,13 +259,6 @@ def test_two_processes_agree_to_the_last_bit() -> None:
     assert here[0] != here[2]
 
 
-def test_a_resumed_run_whose_log_is_lost_is_refused(tmp_path: Path) -> None:
-    # It would validate trained weights and call them the start.
-    trainer(folder=tmp_path, iterations=2).run()
-    (tmp_path / "log.jsonl").unlink()
-    refuses(ValueError, "train into an empty folder", lambda: trainer(folder=tmp_path, iterations=2, resume=True).run())
-
-
 def adapted(seed: int = 0) -> HuggingFacePolicy:
     return add_lora(babbling_policy(seed), LoraSettings(rank=4, alpha=16.0), seed=0)
 
@@ -317,13 +284,22 @@ def test_an_adapter_learns_the_corridor_and_its_base_stands_still(tmp_path: Path
     assert found == expected
 
 
-def test_the_reference_is_the_base() -> None:
+def test_references_are_bases_or_half_as_large_and_checkpoints_hold_adapters_alone(tmp_path: Path) -> None:
     policy = adapted()
     made = trainer(policy, **GRPO, iterations=3, loss={"kl": 0.05}, optimiser={"minibatch_rows": 1000})
     assert made.learner.reference.model is policy.model
     rows = made.run()
     assert rows[1]["kl"] == 0.0  # a fresh adapter is its base, and one update per iteration sees the start
     assert rows[2]["kl"] > 0
+    made = trainer(adapted(), **GRPO, folder=tmp_path, iterations=1, loss={"kl": 0.05})
+    made.run()
+    assert all("lora_" in name for name in load_checkpoint(tmp_path, made._identity()).model)
+    other = {"folder": tmp_path, "resume": True, "iterations": 2, "loss": {"kl": 0.05}}
+    refuses(ValueError, "frozen: checkpoint", trainer, adapted(seed=1), **GRPO, **other)
+    changes: dict[str, Any] = {"loss.kl": 0.05, "loss.reference": "bfloat16", "credit": RECIPES["grpo"]}
+    reference = trainer(**changes).learner.reference
+    assert {weight.dtype for weight in reference.model.parameters()} == {torch.bfloat16}
+    goes_on_exactly(tmp_path, 1, iterations=3, **changes)
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "ppo"])
@@ -331,16 +307,180 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path: Path, recipe: str) 
     goes_on_exactly(tmp_path, 2, make=adapted, iterations=4, credit=RECIPES[recipe], learning_rate=2e-2)
 
 
-def test_a_checkpoint_holds_adapters_alone_and_knows_their_base(tmp_path: Path) -> None:
-    made = trainer(adapted(), **GRPO, folder=tmp_path, iterations=1, loss={"kl": 0.05})
-    made.run()
-    assert all("lora_" in name for name in load_checkpoint(tmp_path, made._identity()).model)
-    other = {"folder": tmp_path, "resume": True, "iterations": 2, "loss": {"kl": 0.05}}
-    refuses(ValueError, "frozen: checkpoint", trainer, adapted(seed=1), **GRPO, **other)
+LEVELS = [{"split": "train", "index": i} for i in range(4)]
+SHORT = TrainerConfig(
+    iterations=2, groups=2, group_size=2, learning_rate=1e-3,
+    loss=Loss(kl=0.01), validation=Validation(every=0), checkpoint=Checkpoints(every=1),
+)  # fmt: skip
 
 
-def test_a_reference_in_16_bits_is_half_as_large_and_resumes(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"loss.kl": 0.05, "loss.reference": "bfloat16", "credit": RECIPES["grpo"]}
-    reference = trainer(**changes).learner.reference
-    assert {weight.dtype for weight in reference.model.parameters()} == {torch.bfloat16}
-    goes_on_exactly(tmp_path, 1, iterations=3, **changes)
+def envs(**options: Any) -> Any:
+    bare = gym.make_vec(
+        "AgentRL/VisualSokoban-v0", 4, autoreset_mode="Disabled", tile_size=8, max_episode_steps=5, **options
+    )
+    return VectorPromptWindow(VectorReplyParser(bare), history=0, instructions=False)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a clone: it knows that commands are to be given."""
+    pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+    policy = tiny_vision_policy(["Boxes on targets: 0 of 2."], seed=0, layers=1, width=32, mlp=64)
+    clone(policy, envs(expert=True), LEVELS, epochs=4, seed=0, warmup=2)
+    folder = tmp_path_factory.mktemp("start")
+    policy.save_pretrained(folder)
+    return folder
+
+
+def trained_to_see(
+    start: Path, folder: Path, method: str, *callbacks: Any, **changes: Any
+) -> tuple[list[dict[str, float]], VisionPolicy]:
+    policy = VisionPolicy.from_pretrained(start, device="cpu")
+    policy.pictures.keep_in(folder / "pictures")
+    config = dataclasses.replace(SHORT, **changes)
+    return Trainer(policy, envs(), recipe(method), LEVELS, config, folder=folder, resume=True).run(*callbacks), policy
+
+
+@cases(
+    "method, changes",
+    ("grpo", {}),
+    ("grpo", {"memory.microbatch_tokens": 400, "memory.activation_checkpointing": True}),
+    ("rewardflow", {"memory.microbatch_tokens": 400, "memory.share_prefixes": True}),
+    ("ppo", {}),  # with a critic, which sees as well
+)
+def test_training_moves_the_vision_tower(start: Path, tmp_path: Path, method: str, changes: dict[str, Any]) -> None:
+    before = VisionPolicy.from_pretrained(start, device="cpu").model.state_dict()
+    rows, policy = trained_to_see(start, tmp_path, method, **changes)
+    assert [row["iteration"] for row in rows] == [0, 1, 2]
+    assert rows[-1]["rows"] > 1  # pictures are told apart
+    moved = [name for name, weight in policy.model.state_dict().items() if not torch.equal(weight, before[name])]
+    assert any("visual.blocks" in name for name in moved)
+    assert any("language_model" in name for name in moved)
+
+
+#: The next iteration's episodes are played before an update: they stand in the checkpoint.
+AHEAD = {"rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 2.0}
+
+
+@pytest.mark.parametrize("changes", [{}, AHEAD], ids=["in turn", "one step ahead"])
+def test_a_run_that_is_stopped_goes_on_as_if_it_was_not(start: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    whole, _ = trained_to_see(start, tmp_path / "whole", "grpo", **changes)
+    trained_to_see(start, tmp_path / "parts", "grpo", lambda trainer, table, row: row["iteration"] < 1, **changes)
+    parts, _ = trained_to_see(start, tmp_path / "parts", "grpo", **changes)
+    assert repeatable(parts) == repeatable(whole)
+
+
+#: Calls of the system that write, by which a run is cut.
+WRITES = ("os.fsync", "os.replace", "os.rename")
+
+
+class Cut(BaseException):
+    """What a kill looks like from inside: nothing catches it."""
+
+
+@pytest.mark.parametrize("error", [Cut(), OSError(errno.ENOSPC, "No space left on device")], ids=["kill", "full disk"])
+def test_a_cut_at_any_write_is_made_good_by_resuming(tmp_path: Path, monkeypatch: Any, error: BaseException) -> None:
+    settings: dict[str, Any] = {"iterations": 2, "checkpoint.every": 1, "checkpoint.keep": 1, "validation.every": 0}
+    settings |= {"envs": corridor(limit=1)}  # what is played and learned does not matter, as long as weights move
+    straight, made, number = babbling_policy(), 0, 0
+    expected = trainer(straight, folder=tmp_path / "straight", **settings).run()
+    assert digest(straight) != digest(babbling_policy())
+
+    def watched(real: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal made
+            made += 1
+            if made == number or (made > number and isinstance(error, OSError)):  # a full disk stays full
+                raise error
+            return real(*arguments, **named)
+
+        return call
+
+    while made >= number:
+        number, made = number + 1, 0
+        folder = tmp_path / str(number)
+        with monkeypatch.context() as patch, contextlib.suppress(type(error)):
+            for name in WRITES:
+                patch.setattr(name, watched(getattr(os, name.removeprefix("os."))))
+            trainer(folder=folder, **settings).run()
+        resumed = babbling_policy()
+        rows = trainer(resumed, folder=folder, resume=True, **settings).run()
+        assert digest(resumed) == digest(straight)
+        assert repeatable(rows) == repeatable(read_log(folder / "log.jsonl")) == repeatable(expected)
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "checkpoint-000002", "final", "log.jsonl", "trainer.lock"
+        ]  # fmt: skip
+    assert 10 < number < 80
+
+
+def test_two_trainers_of_one_process_do_not_mix(tmp_path: Path) -> None:
+    def second(*_: Any) -> None:
+        refuses(LockedError, f"in use by process {os.getpid()}", other.run)
+
+    first, other = trainer(folder=tmp_path, iterations=2), trainer(folder=tmp_path, iterations=2)
+    rows = first.run(second)
+    saved = (tmp_path / "checkpoint-000002" / "seal.json").read_bytes()
+    # It was made when the folder was empty, and would begin anew over a finished run.
+    refuses(ValueError, r"another trainer has written to .* make this one again with resume=True", other.run)
+    assert (tmp_path / "checkpoint-000002" / "seal.json").read_bytes() == saved
+    assert repeatable(read_log(tmp_path / "log.jsonl")) == repeatable(rows)
+    assert repeatable(first.run()) == repeatable(rows)
+
+
+def test_weights_that_are_not_numbers_are_named_before_and_after_an_update(tmp_path: Path) -> None:
+    for value in (float("nan"), float("inf")):
+        policy = babbling_policy()
+        name, weight = list(policy.model.named_parameters())[3]
+        with torch.no_grad():
+            weight.view(-1)[5] = value
+        refuses(FloatingPointError, f"the policy's {name} holds {value}", trainer, policy)
+    given = {"learning_rate": 1e39, "loss": {"kl": 0.0}, "optimiser": {"minibatch_rows": 1000}}
+    words = r"the update was too large: the policy's model\.\S+ holds (inf|nan)"
+    refuses(FloatingPointError, words, trainer(folder=tmp_path, **given).run)
+    assert not list(tmp_path.glob("checkpoint*"))
+    assert (tmp_path / "trainer.lock").read_text() == ""  # no process is there any more
+
+
+def test_the_best_policy_and_the_final_one_are_models_of_plain_transformers(tmp_path: Path) -> None:
+    policy = babbling_policy()
+    rows = trainer(policy, folder=tmp_path, iterations=4, validation_tasks=TASKS, validation={"every": 1}).run()
+    final = AutoModelForCausalLM.from_pretrained(tmp_path / "final")
+    for name, value in policy.model.state_dict().items():
+        assert torch.equal(final.state_dict()[name], value)
+    # The first of the iterations with the best greedy validation, the start left out.
+    greedy = [row["validation_greedy_success"] for row in rows[1:]]
+    assert [path.name for path in tmp_path.glob("best-*")] == [f"best-{1 + greedy.index(max(greedy)):06d}"]
+    trainer(folder=tmp_path, iterations=6, validation_tasks=TASKS, resume=True, validation={"every": 1}).run(
+        lambda *_: False
+    )
+    assert not (tmp_path / "final").exists()  # it goes on: what was final is not
+
+
+def test_what_others_have_put_into_the_folder_of_a_run_stays(tmp_path: Path) -> None:
+    for name in ("final", "best-photos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text("mine")
+    (tmp_path / "best-of.txt").write_text("mine")
+    with pytest.warns(UserWarning, match=r"final held thesis\.txt, .* kept as final\.kept-1$"):
+        trainer(folder=tmp_path, iterations=3, validation_tasks=TASKS, validation={"every": 1}).run()
+    for name in ("final.kept-1/thesis.txt", "best-photos/thesis.txt", "best-of.txt"):
+        assert (tmp_path / name).read_text() == "mine"
+    assert len([path for path in tmp_path.glob("best-0*") if path.is_dir()]) == 1
+
+
+def test_a_run_is_resumed_with_the_policy_that_it_began_with(tmp_path: Path) -> None:
+    trainer(folder=tmp_path, iterations=1).run()
+    with pytest.raises(ValueError, match=r"start: checkpoint [0-9a-f]{16}, here [0-9a-f]{16}"):
+        trainer(babbling_policy(seed=5), folder=tmp_path, iterations=2, resume=True)
+    # Without a divergence the start is of no importance: all comes from the checkpoint.
+    straight, other = babbling_policy(), babbling_policy(seed=5)
+    trainer(straight, folder=tmp_path / "a", iterations=2, loss={"kl": 0.0}).run()
+    trainer(folder=tmp_path / "b", iterations=1, loss={"kl": 0.0}).run()
+    trainer(other, folder=tmp_path / "b", iterations=2, resume=True, loss={"kl": 0.0}).run()
+    assert digest(other) == digest(straight)
+
+
+def test_a_run_of_an_earlier_version_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt").write_bytes(b"old")
+    refuses(ValueError, r"already holds a training run", trainer, folder=tmp_path)
+    refuses(ValueError, r"checkpoint\.pt is a checkpoint of an earlier version", trainer, folder=tmp_path, resume=True)

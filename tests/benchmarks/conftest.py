@@ -21,27 +21,30 @@ FLAGS = (
 PATIENCE = 600
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """A headless browser whose console can be read; the test is skipped where there is none."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (program and driver):
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
+def opened_browser(profile: Path) -> Any:
+    """A headless browser whose console can be read, with this folder as its own; whoever opens it quits it."""
+    from selenium import webdriver
+
     options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
+    window = webdriver.Chrome(options=options, service=service)
     window.set_script_timeout(PATIENCE)
-    yield window
-    window.quit()
+    return window
 
 
 @pytest.fixture(scope="session")
-def small_options() -> list[str]:
-    return list(SMALL)
+def browser(tmp_path_factory):
+    """The test is skipped where there is no browser."""
+    pytest.importorskip("selenium.webdriver")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    window = opened_browser(tmp_path_factory.mktemp("browser"))
+    yield window
+    window.quit()
 
 
 @pytest.fixture(scope="session")

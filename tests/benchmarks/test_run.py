@@ -20,8 +20,8 @@ from benchmarks.options import method_names
 from benchmarks.processes import JobFailedError
 from benchmarks.run import COMMANDS
 from benchmarks.training.head_to_head import plan_study
-from tests.baselines.configs import config_of
 from tests.benchmarks.command import run
+from tests.benchmarks.conftest import SMALL
 from tests.cases import cases
 
 
@@ -30,13 +30,11 @@ from tests.cases import cases
     (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
     (["--methods", "grpo,judge"], "judge needs a scorer that only code can pass"),
     (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
-    (["--methods", "grpo,grpo"], "expected distinct names"),
     (["--methods", ""], "expected distinct names"),
     (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
     (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
     (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads only text"),
     (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
-    (["--seeds", "1,1"], "distinct numbers"),
     (["--seeds", "0-99999999999"], "at most 1000"),
     (["--model", "tinny"], "did you mean 'tiny'?"),
     (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
@@ -45,7 +43,6 @@ from tests.cases import cases
     (["--methods", "gigpo:gamma=.9,gigpo:gamma=0.90"], "expected distinct names"),
     (["--methods", "no_such_module:credit"], "no module of this name can be imported"),
     (["--steps", "0"], "--steps"),
-    (["--group-size", "1"], "--group-size"),
     (["--quik"], "--quick"),
 )
 def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
@@ -74,31 +71,22 @@ def test_players_search_and_methods_meet_in_an_environment_of_ones_own(tmp_path)
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 
-def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, tmp_path):
-    shutil.copy(finished_run / "results.json", tmp_path)
-    assert "rewardflow" in run("report", str(tmp_path))
-    assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
-    assert (tmp_path / "curves.png").stat().st_size > 10_000
-
-
-def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(
-    finished_run, small_options, tmp_path
-):
+def test_the_same_command_again_runs_nothing_twice_and_a_lost_job_with_the_same_outcome(finished_run, tmp_path):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
-    words = run(*small_options, "--out", str(folder))
+    words = run(*SMALL, "--out", str(folder))
     assert "7 of 7 runs are finished" in words
     assert "A smoke test: 2 iterations of 16 episodes" in words
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
     shutil.rmtree(folder / "rewardflow-seed1")
-    assert "6 of 7 runs are finished" in run(*small_options, "--out", str(folder))
+    assert "6 of 7 runs are finished" in run(*SMALL, "--out", str(folder))
     first, again = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
     plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (first, again)]
     assert plain[0] == plain[1]
 
 
-def test_another_configuration_in_the_same_folder_is_refused(finished_run, small_options):
-    words = run(*small_options, "--steps", "3", "--out", str(finished_run), status=2)
+def test_another_configuration_in_the_same_folder_is_refused(finished_run):
+    words = run(*SMALL, "--steps", "3", "--out", str(finished_run), status=2)
     assert "steps: there 2, here 3" in words
     assert "--out" in words
 
@@ -118,9 +106,9 @@ def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_
 
 
 @pytest.mark.slow
-def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_options, tmp_path):
+def test_interrupted_and_continued_equals_uninterrupted(finished_run, tmp_path):
     fewer = {"grpo,rewardflow": "grpo", "0,1": "0"}
-    options = [fewer.get(word, word) for word in small_options]
+    options = [fewer.get(word, word) for word in SMALL]
     command = [sys.executable, "-m", "benchmarks.run", *options, "--out", str(tmp_path / "out")]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -149,21 +137,12 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
     assert ("grpo", 0) in curves(found)
 
 
-def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
-    tiny, pretrained = config_of("sokoban"), config_of("sokoban", "some/folder")
-    assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
-    assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
-
-
-def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
+def test_throughput_finds_unknown_parts_and_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
     words = run("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"), status=1)
     assert "file" in words
     assert "Traceback" not in words
-
-
-def test_throughput_names_the_parts_there_are():
     words = run("speed", "throughput", "--only", "sokoban,alfwold", status=2)
     assert "unknown part 'alfwold'" in words
     assert "did you mean 'alfworld'?" in words
@@ -199,11 +178,15 @@ def failing(error, alone):
     return command if alone else learn
 
 
-def test_a_folder_that_is_not_there_is_asked_wrongly_by_report_and_check(tmp_path):
+def test_report_needs_the_results_alone_and_check_all_of_the_folder(tmp_path, finished_run):
     for command in ("report", "check"):
         assert "no such f" in run(command, str(tmp_path / "nowhere"), status=2)
     assert "no such file; run the benchmark that writes it first" in run("report", str(tmp_path), status=2)
     run("check", str(tmp_path), status=1)  # there, and incomplete
+    shutil.copy(finished_run / "results.json", tmp_path)
+    assert "rewardflow" in run("report", str(tmp_path))
+    assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
 def test_check_ends_quietly_where_nobody_reads_any_more(finished_run):

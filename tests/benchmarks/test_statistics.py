@@ -18,13 +18,14 @@ from benchmarks.statistics import (
     success_interval,
     wilson_interval,
 )
-from tests.cases import cases
 from tests.refusals import refuses
 
 
 def test_intervals_and_pairing_by_hand() -> None:
     # As numbers they would be a hundred and ten, and a hundred: two levels of one seed.
     refuses(ValueError, "`bits`", paired_comparison, ["110", "100"], ["100", "100"])
+    for successes, trials in ((0, 0), (-1, 4), (5, 4)):
+        refuses(ValueError, "0 <= successes <= trials", wilson_interval, successes, trials)
     # n = 4, share 1/2, z = 1.959964: z^2 = 3.841459; centre 1/2; half = z/(1+z^2/4) sqrt(1/16 + z^2/64)
     # = 1.959964 / 1.960365 * sqrt(0.0625 + 0.0600228) = 0.999795 * 0.350033 = 0.349962.
     interval = wilson_interval(2, 4)
@@ -51,12 +52,7 @@ def test_intervals_and_pairing_by_hand() -> None:
     assert 0 <= interval.low <= interval.mean == 0.25 <= interval.high <= 1
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (-1, 4), (5, 4)])
-def test_wilson_interval_refuses_impossible_counts(successes, trials):
-    refuses(ValueError, "0 <= successes <= trials", wilson_interval, successes, trials)
-
-
-def test_bands_over_seeds_by_hand() -> None:
+def test_bands_over_seeds_and_tasks_that_agree_or_not() -> None:
     # Rates 0.4, 0.5, 0.6: mean 0.5, standard deviation 0.1, t(0.975, 2) = 4.302653.
     band = seed_band([0.4, 0.5, 0.6], 100)
     assert band.mean == pytest.approx(0.5)
@@ -76,22 +72,10 @@ def test_bands_over_seeds_by_hand() -> None:
     assert found.high - found.mean == pytest.approx(4.30265 * 2**0.5, rel=1e-5)
     assert Interval(0.9, 0.7, 1.1).within(0.0, 1.0) == Interval(0.9, 0.7, 1.0)
     assert Interval(0.0, -1.5, 1.5).within(-1.0, 1.0) == Interval(0.0, -1.0, 1.0)
+    refuses(ValueError, r"got \(2, 3\) and \(3, 2\)", paired_comparison, np.zeros((2, 3)), np.zeros((3, 2)))
+    refuses(ValueError, "at least two scores", paired_comparison, [1.0], [0.0])
+    refuses(ValueError, "finite", paired_comparison, [1.0, np.nan], [0.0, 1.0])
     refuses(ValueError, "between 0 and 1, got 95", paired_comparison, [1, 0], [0, 0], confidence=95)
-
-
-@pytest.mark.parametrize("first", [np.ones(4), np.ones((3, 4)), np.ones((4, 1)), np.full((3, 4), 0.1 + 0.2)])
-def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None:
-    # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
-    none = paired_comparison(first, first)
-    assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
-    some = paired_comparison(first, np.zeros_like(first))
-    share = first.flat[0]
-    assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
-    assert even_difference(share, 4)[1] == 2 / 16  # all swapped or none, of 2^4
-    assert paired_comparison(first, first, confidence=0.5).high < 0.2
-
-
-def test_seeds_and_tasks_that_agree_or_not() -> None:
     first, second = np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9])
     assert np.ptp(first - second) > 0
     assert not paired_comparison(first, second).excludes_zero
@@ -117,6 +101,18 @@ def test_seeds_and_tasks_that_agree_or_not() -> None:
     assert not found.excludes_zero
 
 
+@pytest.mark.parametrize("first", [np.ones(4), np.ones((3, 4)), np.ones((4, 1)), np.full((3, 4), 0.1 + 0.2)])
+def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None:
+    # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
+    none = paired_comparison(first, first)
+    assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
+    some = paired_comparison(first, np.zeros_like(first))
+    share = first.flat[0]
+    assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
+    assert even_difference(share, 4)[1] == 2 / 16  # all swapped or none, of 2^4
+    assert paired_comparison(first, first, confidence=0.5).high < 0.2
+
+
 def test_coverage_over_new_seeds_and_levels() -> None:
     rng = np.random.default_rng(0)
     covered = 0
@@ -125,16 +121,6 @@ def test_coverage_over_new_seeds_and_levels() -> None:
         found = paired_comparison(d, np.zeros_like(d))
         covered += found.low <= 0.2 <= found.high
     assert 0.93 <= covered / 1000 <= 0.98  # binomial standard error 0.007
-
-
-@cases(
-    "first, second, words",
-    (np.zeros((2, 3)), np.zeros((3, 2)), r"got \(2, 3\) and \(3, 2\)"),
-    ([1.0], [0.0], "at least two scores"),
-    ([1.0, np.nan], [0.0, 1.0], "finite"),
-)
-def test_wrong_input_is_named(first: object, second: object, words: str) -> None:
-    refuses(ValueError, words, paired_comparison, first, second)
 
 
 def test_paired_t_and_power() -> None:

@@ -103,13 +103,22 @@ def test_a_snapshot_continues_in_every_session_and_is_played_nowhere() -> None:
         assert other.restore(client.snapshot()).done
 
 
-def test_a_reward_is_paid_once() -> None:
+def test_a_reward_is_paid_once_and_the_time_limit_is_part_of_a_snapshot() -> None:
     with served() as url, TextClient(url).sync() as client:
         client.reset(**TASK)
         played = client.step(TextAction(command="jump"))
         saved = client.step(TextAction(command="", snapshot=True))
         assert (played.reward is None, saved.reward, saved.observation.reward) == (False, None, None)
         assert saved.observation.text == played.observation.text
+    with served() as url, TextClient(url).sync() as client:
+        client.reset(**TASK)
+        for _ in range(5):
+            client.step(TextAction(command="jump"))
+        name = client.snapshot()
+        for _ in range(2):
+            last = client.step(TextAction(command="jump"))
+            assert (last.done, last.observation.truncated) == (True, True)
+            client.restore(name)
 
 
 @cases(
@@ -134,18 +143,6 @@ def test_a_snapshot_that_another_session_drops_meanwhile_is_an_error_that_says_s
     name = env.step(TextAction(command="", snapshot=True)).snapshot
     assert env.reset(snapshot=name).text
     refuses(ValueError, "no snapshot 'gone'", env.reset, snapshot="gone")
-
-
-def test_the_time_limit_is_part_of_a_snapshot() -> None:
-    with served() as url, TextClient(url).sync() as client:
-        client.reset(**TASK)
-        for _ in range(5):
-            client.step(TextAction(command="jump"))
-        name = client.snapshot()
-        for _ in range(2):
-            last = client.step(TextAction(command="jump"))
-            assert (last.done, last.observation.truncated) == (True, True)
-            client.restore(name)
 
 
 def test_openenv_s_generic_client_has_all_of_it() -> None:
@@ -235,16 +232,13 @@ def server():
         yield url
 
 
-@pytest.mark.parametrize("body", [b'{"action": {"command": NaN}}', b'{"action": 5}', b'{"action": {"order": 1e400}}'])
-def test_a_bad_step_is_answered_with_400(server: str, body: bytes) -> None:
-    assert asked(f"{server}/step", body)[0] == 400
-
-
-@pytest.mark.parametrize("seed", [-1, "x", 1.5, True])
-def test_a_bad_seed_is_told_to_a_session_which_goes_on(server: str, seed) -> None:
-    with GenericEnvClient(server).sync() as client:
-        refuses(RuntimeError, "seed must be an integer of at least 0", client.reset, seed=seed)
-        assert client.reset(seed=1, **TASK).observation["text"]
+def test_a_bad_step_is_answered_with_400_and_a_bad_seed_is_told_to_a_session_which_goes_on(server: str) -> None:
+    for body in (b'{"action": {"command": NaN}}', b'{"action": 5}', b'{"action": {"order": 1e400}}'):
+        assert asked(f"{server}/step", body)[0] == 400
+    for seed in (-1, "x", 1.5, True):
+        with GenericEnvClient(server).sync() as client:
+            refuses(RuntimeError, "seed must be an integer of at least 0", client.reset, seed=seed)
+            assert client.reset(seed=1, **TASK).observation["text"]
 
 
 @cases(

@@ -150,7 +150,7 @@ def test_traces_of_a_group_get_the_advantages_of_their_steps() -> None:
     refuses(ValueError, "expected traces that GymEnv has played", served.assign_advantages, played.traces, len)
 
 
-def test_a_limit_of_turns_cuts_the_episode() -> None:
+def test_a_limit_of_turns_cuts_the_episode_and_an_endpoint_that_fails_is_an_error() -> None:
     with chat_server(says(["<action>left</action>"] * 6)) as server:
         _, played = episode(f"http://127.0.0.1:{server.server_port}/v1", max_turns=2)
     (trace,) = played.traces
@@ -158,9 +158,6 @@ def test_a_limit_of_turns_cuts_the_episode() -> None:
     assert [step["text"] for step in steps] == ["<action>left</action>"] * 2 + [""]
     assert (steps[-1]["truncated"], steps[-1]["reward"], trace.is_truncated) == (True, 0.0, True)
     assert trace.metrics["won"] == 0.0
-
-
-def test_an_endpoint_that_fails_is_an_error_of_the_trace() -> None:
     with chat_server(raw(b"{}", status=500)) as server:
         _, played = episode(f"http://127.0.0.1:{server.server_port}/v1")
     assert not played.ok

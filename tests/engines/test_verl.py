@@ -410,7 +410,7 @@ def test_verl_accepts_the_settings_of_the_printed_command(folder) -> None:
     assert len(Dataset.from_parquet(config.data.val_files)) == 64
 
 
-def test_what_does_not_fit_is_refused(folder) -> None:
+def test_what_does_not_fit_and_another_release_are_refused(folder, monkeypatch) -> None:
     trainer = get_trainer_cls("stepcredit")
     for name in ("ppo", "dapo"):
         with pytest.raises(ValueError, match=rf"{name} needs a scorer or plays groups again"):
@@ -418,9 +418,6 @@ def test_what_does_not_fit_is_refused(folder) -> None:
     for change in ("algorithm.adv_estimator=gae", "algorithm.use_kl_in_reward=true", "credit.method=null"):
         with pytest.raises(ValueError, match=r"expected \+credit.method=NAME, no critic"):
             trainer(_config(folder, change))
-
-
-def test_another_release_is_refused(folder, monkeypatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.9.2")
     with pytest.raises(RuntimeError, match=r"tested with verl 0.9.1, found 0.9.2"):
         get_trainer_cls("stepcredit")(_config(folder))

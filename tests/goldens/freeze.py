@@ -15,8 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.goldens.catalogue import GOLDENS
+from tests.goldens import credit, environments, studies, training
 from tests.goldens.records import DATA, Golden, computed, differences, read, write
+
+#: All of them, by name.
+GOLDENS = {golden.name: golden for each in (environments, credit, training, studies) for golden in each.GOLDENS}
 
 #: Of the processes: one thread, no hub, no window, and generated data whatever this machine holds.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg"}

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -203,7 +203,3 @@ def read(golden: Golden) -> tuple[dict[str, Column], dict[str, str]]:
     """Return the columns that are kept, and what they were made with."""
     first, *others = [json.loads(line) for line in golden.file.read_text(encoding="utf-8").split("\n") if line]
     return {line.pop("path"): line for line in others}, first
-
-
-def named(goldens: Iterable[Golden]) -> dict[str, Golden]:
-    return {golden.name: golden for golden in goldens}

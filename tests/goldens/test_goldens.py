@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym.registry import ROWS
-from tests.goldens.catalogue import GOLDENS
-from tests.goldens.freeze import main
+from tests.goldens.freeze import GOLDENS, main
 from tests.goldens.records import DATA, circumstances, columns, computed, differences, encode, read, without_clock
 
 ALL = os.environ.get("STEPCREDIT_GOLDENS") == "all"
@@ -83,7 +82,7 @@ def test_a_change_beyond_a_millionth_is_noticed_wherever_it_is() -> None:
     assert differences(kept({"a": numbers}), kept({"a": numbers[:-1]}))
 
 
-def test_what_is_not_a_number_is_noticed() -> None:
+def test_what_is_not_a_number_is_noticed_and_a_difference_says_where() -> None:
     numbers = [1.0] * 30
     gap = [*numbers[:20], math.nan, *numbers[21:]]
     later = [*numbers[:21], math.nan, *numbers[22:]]
@@ -94,15 +93,9 @@ def test_what_is_not_a_number_is_noticed() -> None:
     texts = [f"state {i}" for i in range(30)]
     assert differences(kept(texts), kept([*texts[:-1], "another"]))
     assert not differences(kept(texts), kept(list(texts)))
-
-
-def test_a_difference_says_where_and_what() -> None:
     before, now = kept({"rows": [{"loss": 1.0}, {"loss": 2.0}]}), kept({"rows": [{"loss": 1.0}, {"loss": 3.0}]})
     assert differences(before, now) == ['rows/loss:\n    was {"numbers": [1.0, 2.0]}\n    is  {"numbers": [1.0, 3.0]}']
     assert differences(before, {}) == ['rows/loss: is gone: {"numbers": [1.0, 2.0]}']
-
-
-def test_times_versions_and_places_are_no_part_of_a_record() -> None:
     record = {"seconds": 1, "update_seconds": 2, "share_credit": 3, "versions": {"numpy": "2"}, "success": 0.5}
     assert without_clock([record]) == [{"success": 0.5}]
 

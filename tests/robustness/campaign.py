@@ -1,5 +1,5 @@
 """All trials, in the order in which they are printed."""
 
-from tests.robustness import disks, files, growing, network, pages, playing, tables, trees
+from tests.robustness import disks, files, growing, network, pages, playing, trees
 
-TRIALS = [trial for each in (playing, trees, files, growing, network, tables, disks, pages) for trial in each.TRIALS]
+TRIALS = [trial for each in (playing, trees, files, growing, network, disks, pages) for trial in each.TRIALS]

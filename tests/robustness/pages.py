@@ -50,18 +50,9 @@ def small_run() -> Path:
 @cache
 def browser() -> Any:
     """A headless browser, for as long as the process lives."""
-    from selenium import webdriver
+    from tests.benchmarks.conftest import opened_browser
 
-    from tests.benchmarks.conftest import FLAGS, PATIENCE
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={temporary()}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    window = webdriver.Chrome(options=options, service=service)
-    window.set_script_timeout(PATIENCE)
+    window = opened_browser(temporary())
     atexit.register(window.quit)
     return window
 
@@ -102,7 +93,7 @@ def ranking(texts: list[str], folder: Path) -> Any:
 def shaping(texts: list[str], folder: Path) -> Any:
     """The study of shaping, with the texts in the names of the machine."""
     from benchmarks.training.shaping import STUDY as SHAPING
-    from tests.benchmarks.training.test_shaping import made_up
+    from tests.benchmarks.training.test_studies import made_up
 
     return SHAPING.shown(replace(renamed(made_up(), texts), created=texts[-1]))
 

@@ -1,24 +1,19 @@
-"""Trials over the registry: vector environments against a naive twin, hostile actions, hostile options.
+"""Trials over the registry: vector environments against a naive twin, and hostile options.
 
-And of SOTOPIA's forms for PettingZoo: any calls in any order, by agents that are there, wrong or out of turn.
+Hostile actions are tried by the contract of `tests/agentgym`, and by `parsers`.
 """
 
 import pickle
-import warnings
 from functools import cache
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
 from hypothesis import strategies as st
 
-from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
-from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.dialogue import COMMANDS
 from tests.playing import Twin, info_columns
 from tests.robustness.trial import Trial, fragments, json_values, pieces, record, text_of
 
@@ -103,29 +98,6 @@ def histories(env_id: str) -> st.SearchStrategy[Any]:
     )  # fmt: skip
 
 
-def check_actions(given: dict[str, Any]) -> None:
-    """No text raises, and what comes back is what the contract says."""
-    env = opened(given["id"])
-    observation, info = env.reset(seed=given["seed"])
-    keys = set(info)
-    for wish in given["actions"]:
-        action = choose(info, wish)
-        admissible = action in info["admissible_actions"]
-        observation, reward, terminated, truncated, info = env.step(action)
-        assert observation in env.observation_space
-        assert type(reward) is float
-        assert np.isfinite(reward)
-        assert set(info) == keys
-        for key, kind in INFO_TYPES.items():
-            assert type(info[key]) is kind
-        assert info["is_action_valid"] or not admissible
-        for text in [*texts_in(observation), *texts_in(info)]:
-            text.encode("utf-8")
-        if terminated or truncated:
-            break
-    pickle.loads(pickle.dumps(env.unwrapped.snapshot()))
-
-
 def texts_in(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
@@ -158,125 +130,11 @@ def _options(env_id: str) -> st.SearchStrategy[Any]:
 
 def trials(env_id: str) -> list[Trial]:
     """Trials of an environment."""
-    actions = st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8)
-    playing = record(id=st.just(env_id), seed=st.integers(0, 999), actions=actions)
     chosen = record(id=st.just(env_id), options=st.deferred(lambda: _options(env_id)))
     return [
         Trial(f"vector/{env_id[8:]}", histories(env_id), check_vector, 12),
-        Trial(f"actions/{env_id[8:]}", playing, check_actions, 30),
         Trial(f"options/{env_id[8:]}", chosen, check_options, 40),
     ]
 
 
 TRIALS = [trial for row in ROWS for trial in trials(row.id)]
-
-#: What is no action, by name: JSON holds none of them.
-OBJECTS = {
-    "bytes": b"speak", "nan": float("nan"), "array": np.zeros(3), "text": np.str_("leave"), "none": None, "set": {1},
-}  # fmt: skip
-
-ALLOWED = (KeyError, TypeError, ValueError, ResetNeeded)
-
-
-@cache
-def pair_opened(form: str, order: str) -> Any:
-    return (parallel_env if form == "parallel" else aec_env)(order=order, max_turns=4, render_mode="ansi")
-
-
-def action_of(drawn: Any) -> Any:
-    """The action that a drawn value stands for: a text, a command, or something that is no action at all."""
-    kind, value = drawn
-    if kind == "text":
-        return text_of(value)
-    return COMMANDS[value % len(COMMANDS)] if kind == "command" else OBJECTS[value] if kind == "object" else value
-
-
-def visible(env: Any) -> Any:
-    """All that can be seen of the dialogue."""
-    return env.world.dialogue.text, env.world.turn, list(env.agents), env.each(env._info)
-
-
-def check(given: dict[str, Any]) -> None:
-    """What is wrong is refused and changes nothing; what is a text is played, whatever it says."""
-    env = pair_opened(given["form"], given["order"])
-    parallel = given["form"] == "parallel"
-    env.reset(seed=given["seed"])
-    for name, value in given["calls"]:
-        before, refused = visible(env), ""
-        try:
-            if name == "reset":
-                env.reset(**value)
-            elif name == "observe":
-                (env.observation_space if parallel else env.observe)(value)
-            elif parallel:
-                play_both(env, {agent: action_of(drawn) for agent, drawn in value})
-            else:
-                play_one(env, action_of(value[0][1]) if value else None)
-        except ALLOWED as error:
-            refused = f"{type(error).__name__}: {error}"
-        if refused:
-            assert len(refused) < 2_000
-            assert visible(env) == before, f"{name} was refused ({refused}) and changed something"
-        env.render().encode("utf-8")
-
-
-def play_both(env: Any, actions: Any) -> None:
-    running = bool(env.agents)
-    observations, rewards, terminated, truncated, infos = env.step(actions)
-    assert set(observations) == set(rewards) == set(terminated) == set(truncated) == set(infos)
-    assert len(observations) == 2 * running
-    for agent in observations:
-        assert observations[agent] in env.observation_space(agent)
-        assert np.isfinite(rewards[agent])
-        observations[agent].encode("utf-8")
-    assert all(isinstance(action, str) for action in actions.values()) or not running
-
-
-def play_one(env: Any, action: Any) -> None:
-    agent = env.agent_selection
-    over = bool(env.agents) and (env.terminations[agent] or env.truncations[agent])
-    env.step(action)
-    assert isinstance(action, str) != over, "an agent that is out gives None, any other one a text"
-    for each in env.agents:
-        env.observe(each).encode("utf-8")
-    if env.agents:
-        assert np.isfinite(env.last()[1])
-
-
-_agents = st.sampled_from(["agent_0", "agent_1"])
-
-_command = st.tuples(st.just("command"), st.integers(0, 99))
-_action = st.one_of(
-    *(_command, _command), st.tuples(st.just("text"), pieces), st.tuples(st.just("value"), json_values),
-    st.tuples(st.just("object"), st.sampled_from(sorted(OBJECTS))),
-).map(list)  # fmt: skip
-
-pair_options = st.none() | json_values | st.dictionaries(st.sampled_from(["split", "index", "task_id"]), json_values)
-
-_call = st.one_of(
-    *[st.tuples(st.just("step"), st.lists(st.tuples(who, _action).map(list), max_size=2))
-      for who in (_agents, _agents, _agents, _agents | fragments)],
-    st.tuples(st.just("observe"), _agents | fragments | st.none() | st.integers(-1, 2)),
-    st.tuples(st.just("reset"), st.fixed_dictionaries(
-        {}, optional={"seed": st.none() | st.integers(-1, 9) | json_values, "options": pair_options}
-    )),
-).map(list)  # fmt: skip
-
-
-def quiet(given: dict[str, Any]) -> None:
-    """Unknown options are left aside with a warning, which is PettingZoo's rule."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        check(given)
-
-
-_calls = st.lists(_call, max_size=12)
-_orders = {"parallel": ["simultaneous", "round-robin", "random"], "turns": ["round-robin", "random"]}
-TRIALS += [
-    Trial(
-        f"paired/{form}",
-        record(form=st.just(form), order=st.sampled_from(orders), seed=st.integers(0, 99), calls=_calls),
-        quiet, 30,
-    )
-    for form, orders in _orders.items()
-]  # fmt: skip

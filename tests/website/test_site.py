@@ -27,13 +27,10 @@ def _listed(entries: object) -> list[str]:
     return [page for entry in found for page in _listed(entry)]  # type: ignore[attr-defined]
 
 
-def test_every_page_has_one_place_in_the_navigation() -> None:
+def test_every_page_has_one_place_and_a_row_without_a_page_is_a_group() -> None:
     listed = _listed(navigation((ROOT / "docs/README.md").read_text(encoding="utf-8"), PAGES))
     assert sorted(PAGES - set(listed)) == ["README.md"]  # the beginning; another page needs a row in its tables
     assert sorted(page for page in set(listed) if listed.count(page) > 1) == []
-
-
-def test_a_row_without_a_page_of_its_own_is_a_group_of_those_that_it_names() -> None:
     rows = ["| [One](1.md) | see [two](2.md), [four](4.md#y) |", "| [Two](2.md) | |", "| More | [three](3.md) |"]
     index = "\n".join(["## A", "| page | answers |", "|---|---|", *rows])
     pages = frozenset({"1.md", "2.md", "3.md", "4.md"})

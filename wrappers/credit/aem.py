@@ -32,17 +32,13 @@ class AEMOptions(StatisticsOptions, total=False):
 
 @credit(AEMOptions, paper={})
 def aem(
-    table: StepTable,
-    *,
-    advantages: ArrayLike | None = None,
-    entropies: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[AEMOptions],
-) -> Floats:
+    table: StepTable, *, advantages: ArrayLike | None = None, entropies: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[AEMOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: the group's.
         entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1. None: estimated by
             `wrappers.credit.scores.reply_entropies`.
 
@@ -61,7 +57,7 @@ def aem(
 
 
 METHOD = Method(
-    aem, "GRPO, with more weight on replies of low entropy among those of the task.",
+    aem, "Episodes compared, with more weight on replies of low entropy among those of the task.",
     credits=(Credit("aem", ENTROPY, "", aem),),
     unmeasured="weight steps by the entropy of replies, which only learned players have",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""DAPO's dynamic sampling: only groups whose episodes differ in outcome are scored; the others can be replaced.
+"""Dynamic sampling as in DAPO: only groups whose episodes differ in outcome are scored; the others can be replaced.
 
     A_i = (R_i - mean(R)) / (std(R) + eps)   in groups with 0 < #won < G, else nan: not scored
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.credit.group import TOLERANCE, ranges
-from wrappers.credit.grpo import grpo
+from wrappers.credit.group import has_contrast
 from wrappers.credit.method import Method
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of
+from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -32,25 +32,21 @@ class DAPOOptions(StatisticsOptions, total=False):
 
 @credit(DAPOOptions, paper={"outcome": "won"}, authors={})
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
-    """Return the advantage of every step: GRPO's, nan (not scored) in groups without contrast.
+    """Return the advantage of every step: its episode's in the group, nan (not scored) in groups without contrast.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0, 0], won=[1, 0, 0, 0])
     >>> dapo(table).round(3)
     array([ 0.707, -0.707,    nan,    nan])
     """
-    statistics: Any = {name: value for name, value in options.items() if name != "contrast"}
-    scores = grpo(table, **statistics)
+    scores = episode_level(table, options) - penalties(table, options, "advantage")
     return np.where(contrasting_groups(table, **options)[table.group], scores, np.nan)
 
 
 @options_of(dapo)
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
     """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`."""
-    values = table.trajectory_won.astype(np.float64) if options["contrast"] == "won" else table.episode_return
-    low, high = ranges(values, table.trajectory_group, table.n_groups)
-    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
-    return contrast
+    return has_contrast(table, options["contrast"])
 
 
 def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor: float | None = -1.0) -> Floats:
@@ -102,11 +98,11 @@ class DAPO(CreditWrapper, method=dapo):
 
 
 def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
-    return contrasting_groups(table, contrast=options["contrast"])
+    return has_contrast(table, options["contrast"])
 
 
 METHOD = Method(
-    dapo, "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+    dapo, "Success of episodes, in groups that solve their task sometimes; tasks of other groups are drawn anew.",
     training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10}, keeps=_keeps,
     space={"loss.kl": (0.0, 0.01)}, contender="dapo", colour="#332288",
 )  # fmt: skip

@@ -32,17 +32,13 @@ class EMPGOptions(StatisticsOptions, total=False):
 
 @credit(EMPGOptions, paper={})
 def empg(
-    table: StepTable,
-    *,
-    advantages: ArrayLike | None = None,
-    entropies: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[EMPGOptions],
-) -> Floats:
+    table: StepTable, *, advantages: ArrayLike | None = None, entropies: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[EMPGOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: the group's.
         entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1 and no bonus for the step
             before. None: estimated by `wrappers.credit.scores.reply_entropies`.
 
@@ -69,7 +65,7 @@ def _ahead(table: StepTable, *, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    empg, "GRPO, with more weight on replies of low entropy, plus a small bonus if the next reply has low entropy.",
+    empg, "Episodes compared, with more weight on replies of low entropy, plus a small bonus before low entropy.",
     credits=(Credit("empg", ENTROPY, "", empg),),
     unmeasured="weight steps by the entropy of replies, which only learned players have",
 )  # fmt: skip

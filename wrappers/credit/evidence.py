@@ -21,6 +21,13 @@ from wrappers.credit.scores import step_scores
 
 #: Totals nearer than half of 10 ** -_DIGITS are ties.
 _DIGITS = 12
+#: The method whose step level others compare with, fill or add to: it reads the state graph.
+GRAPH = graphgpo.__name__
+
+
+def graph_steps(table: StepTable) -> Floats:
+    """Return the step level of the method `GRAPH`, float64 (N,)."""
+    return graphgpo(table, beta_episode=0.0)
 
 
 class GateOptions(TypedDict, total=False):
@@ -88,13 +95,13 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
 
 
 def agreement(table: StepTable, scores: ArrayLike) -> float:
-    """Return the rank correlation (-1..1) of scores with GraphGPO's step level.
+    """Return the rank correlation (-1..1) of scores with the step level of the state graph, `graph_steps`.
 
     Spearman's correlation over the scored steps (`scores`: float (N,), nan: not scored) whose step level is not 0,
     ranked within their state and group. 0 without such steps, or if the scores inside each state are equal.
     """
     given = step_scores("scores", scores, len(table))
-    graph = graphgpo(table, beta_episode=0.0)
+    graph = graph_steps(table)
     rows = np.flatnonzero((graph != 0) & ~np.isnan(given))
     if len(rows) == 0:
         return 0.0

@@ -7,7 +7,7 @@ second therefore fills the zeros of the first, at a smaller scale, and is not ad
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,8 @@ from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
 from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import credit, option
-from wrappers.credit.process_reward import process_reward
+from wrappers.credit.scored_steps import PRESETS as SCORED
+from wrappers.credit.scored_steps import score_advantages
 from wrappers.credit.scores import step_scores
 
 
@@ -48,6 +49,11 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
 def filled(first: Floats, second: Floats, share: float) -> Floats:
     """Return `fill_silent` of finite float64 (N,), without checks."""
     return np.where(first == 0, share * second, first)
+
+
+def contributions(table: StepTable, outcome: Literal["return", "won"]) -> Floats:
+    """Return what fills: contributions to the outcome above the group's mean, float64 (N,), see `attribution`."""
+    return attribution(table, outcome=outcome, centred=True)
 
 
 class FilledOptions(GraphGPOOptions, total=False):
@@ -83,23 +89,19 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     credit = graphgpo_values(table, **given)
     alone: GraphGPOOptions = given | {"beta_episode": 0.0, "invalid_penalty": 0.0}
     steps = advantages_of(table, credit, alone)
-    fitted = attribution(table, outcome=options["outcome"], centred=True)
-    scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
+    fitted = contributions(table, options["outcome"])
+    scores = score_advantages(table, fitted, {**SCORED["paper"], "alpha_trajectory": 0.0})
     return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)
 
 
-#: Weight of unscaled attribution where the graph gives 0, small enough to preserve the graph's order.
-_RAW_SHARE = 0.01
-
-
-def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_SHARE) -> Floats:
-    """Return GraphGPO's step level, and where it is 0 a share of the unscaled attribution, float64 (N,)."""
+def raw_filled(table: StepTable, *, centred: bool = False, share: float = 0.01) -> Floats:
+    """Return GraphGPO's step level, and where it is 0 a small share of the unscaled attribution, float64 (N,)."""
     return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
 
 
 METHOD = Method(
     graphgpo_filled, "GraphGPO, with attribution as step credit where the state graph has none.",
-    options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, colour="#117733",
+    options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, colour="#117733", ours=True,
     credits=(
         Credit("graphgpo_filled", FITTED, "", functools.partial(graphgpo_filled, beta_episode=0.0)),
         Credit("graphgpo_filled", FITTED, "raw", raw_filled),

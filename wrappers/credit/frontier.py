@@ -22,8 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.attribution import attribution
-from wrappers.credit.fill_silent import filled
+from wrappers.credit.fill_silent import contributions, filled
 from wrappers.credit.forks import at_end, over_forks, refuse_forks
 from wrappers.credit.group import (
     LEAST_SCALE,
@@ -111,8 +110,7 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
     rewarded = np.bincount(graph.source, weights=differ, minlength=graph.n_nodes) > 0
     compared = np.where(rewarded[graph.source], compared, options["share"] * compared)
     gained = _scaled(difference(seen.worth / options["gamma"], seen.value[graph.source]), table, options)
-    contributed = attribution(table, outcome=options["outcome"], centred=True)
-    contributed = visit_advantages(contributed, table.group, table.n_groups, options)
+    contributed = visit_advantages(contributions(table, options["outcome"]), table.group, table.n_groups, options)
     return filled(compared, filled(gained, contributed, 1.0), options["share"])
 
 
@@ -164,6 +162,7 @@ class Frontier(CreditWrapper, method=frontier): ...
 
 METHOD = Method(
     frontier,
-    "GRPO plus the best observed continuation, optimistic at time limits; gains or attribution where that is 0.",
+    "Episodes compared, plus the best continuation seen, optimistic at time limits; gains or attribution if that is 0.",
     options={"preset": "default", **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="frontier", colour="#222222",
+    ours=True,
 )  # fmt: skip

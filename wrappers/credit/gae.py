@@ -3,7 +3,7 @@
     delta_t = r_t + gamma V(s_{t+1}) - V(s_t)
     A_t = delta_t + gamma lam A_{t+1}                        (Schulman et al. 2016, equation 16)
 
-inside each trajectory; V after a terminated step is 0. For tokens see `wrappers.credit.token_gae`.
+inside each trajectory; V after a terminated step is 0.
 """
 
 from __future__ import annotations
@@ -39,14 +39,10 @@ class GAEOptions(PenaltyOptions, total=False):
 # penalty.
 @credit(GAEOptions)
 def gae(
-    table: StepTable,
-    *,
-    values: ArrayLike,
-    last_values: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[GAEOptions],
-) -> Floats:
-    """Return the advantage of every step, not whitened (see `wrappers.credit.token_gae.whiten`).
+) -> Floats:  # fmt: skip
+    """Return the advantage of every step, not whitened (see `wrappers.credit.scores.whiten`).
 
     Args:
         values: float (N,), V of the state each row's action was taken in.
@@ -64,13 +60,9 @@ def gae(
 
 @options_of(gae)
 def lambda_returns(
-    table: StepTable,
-    *,
-    values: ArrayLike,
-    last_values: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[GAEOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return float64 (N,): `A_t + V(s_t)`, the critic's target; arguments as `gae`."""
     return _advantages(table, values=values, last_values=last_values, options=options) + np.asarray(values, np.float64)
 

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.canonical import graphgpo_key
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
@@ -95,10 +96,11 @@ class GraphGPO(CreditWrapper, method=graphgpo): ...
 
 
 METHOD = Method(
-    graphgpo, "GRPO plus the discounted distance to success after each edge of the group's state graph.",
+    graphgpo, "Episodes compared, plus the discounted distance to success after each edge of the group's state graph.",
     options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, contender="graphgpo", colour="#D55E00",
     credits=(
         *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),
         Credit("graphgpo", TOTAL, "", graphgpo),
     ),
+    key=("observation, location, inventory with status (GraphGPO)", graphgpo_key),
 )  # fmt: skip

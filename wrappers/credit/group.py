@@ -207,6 +207,14 @@ def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
     return mean
 
 
+def has_contrast(table: StepTable, contrast: Literal["won", "return"] = "won") -> Bools:
+    """Return bool (n_groups,): the group's episodes differ, in success or in their returns."""
+    values = table.trajectory_won.astype(np.float64) if contrast == "won" else table.episode_return
+    low, high = ranges(values, table.trajectory_group, table.n_groups)
+    differs: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
+    return differs
+
+
 def ranges(values: Floats, groups: Ints, n_groups: int) -> tuple[Floats, Floats]:
     """Return the lowest and the highest value of each group, float64 (n_groups,) each; inf and -inf without values."""
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)

@@ -33,13 +33,9 @@ PRESETS: dict[str, GRPOOptions] = presets(GRPOOptions)
 
 @credit(GRPOOptions, **PRESETS)
 def grpo(
-    table: StepTable,
-    *,
-    reward_components: ArrayLike | None = None,
-    component_weights: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[GRPOOptions],
-) -> Floats:
+    table: StepTable, *, reward_components: ArrayLike | None = None, component_weights: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[GRPOOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -75,7 +71,7 @@ class GRPO(CreditWrapper, method=grpo): ...
 
 METHOD = Method(
     grpo, "An episode's return against its group, the same for every step.",
-    # Known improvements: DAPO's wide clip range and resampling, and no standard deviation.
+    # Known improvements: a wide clip range, dynamic sampling, and no standard deviation.
     space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
     contender="grpo", colour="#E69F00", credits=(Credit("grpo", EPISODE, "", grpo),),
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
 rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's tokens, with and without the final
 state
-A_t   = A^GRPO_t + omega z_t      z = (Q - mean) / (std + eps) over all steps of the group,  Q_t = rho_t G_t
+A_t   = A^E_t + omega z_t         z = (Q - mean) / (std + eps) over all steps of the group,  Q_t = rho_t G_t
 
-Source: second hand, notes on the HCAPO paper; see docs/credit/igpo.md for open points.
+Source: second hand, notes on the HCAPO paper; see docs/credit for open points.
 """
 
 from __future__ import annotations
@@ -46,13 +46,9 @@ class HCAPOOptions(StatisticsOptions, total=False):
 @credit(HCAPOOptions, paper={})
 @over_forks("hindsight", "plain")
 def hcapo(
-    table: StepTable,
-    *,
-    hindsight: ArrayLike,
-    plain: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, hindsight: ArrayLike, plain: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[HCAPOOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -77,13 +73,9 @@ def hcapo(
 @options_of(hcapo)
 @over_forks("hindsight", "plain")
 def hindsight_ratios(
-    table: StepTable,
-    *,
-    hindsight: ArrayLike,
-    plain: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, hindsight: ArrayLike, plain: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[HCAPOOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return rho of every step, float64 (N,), smoothed if the options say so; arguments as `hcapo`."""
     likely = step_scores("hindsight", hindsight, len(table)) / options["temper"]
     if options["against"] == "episode":
@@ -143,7 +135,7 @@ def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) ->
 
 
 METHOD = Method(
-    hcapo, "GRPO plus returns, weighted by the likelihood of the reply when the policy reads the end of the episode.",
+    hcapo, "Episodes compared, plus returns weighted by the reply's likelihood when the policy reads the end.",
     scored="turn", argument="hindsight", silent=np.nan, figures=_figures, scorer="reply_in_hindsight",
     unmeasured=ASKS_POLICY,
 )  # fmt: skip

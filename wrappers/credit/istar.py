@@ -1,10 +1,10 @@
-"""iStar: a preset family of `process_reward` whose score is the log-ratio of a reward model to the policy.
+"""iStar: scored steps, where the score is the log-ratio of a reward model to the policy.
 
 r_t = beta * log( pi_phi(a_t | o_1:t) / pi_old(a_t | o_1:t) )      summed over the tokens of reply t; beta .05
 A^S = (r_t - mean) / (std + eps)      over all steps of the group
-A_t = A^E + alpha * A^S               A^E is GRPO's
+A_t = A^E + alpha * A^S               A^E compares episodes in their group
 
-Source: the iStar paper (Eqs. 1, 3-5) and its release; see docs/credit/process_reward.md for differences.
+Source: the iStar paper (Eqs. 1, 3-5) and its release; see docs/credit for differences.
 """
 
 from typing import Unpack
@@ -13,18 +13,16 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import NEEDS_MODEL, Method
-from wrappers.credit.options import credit
-from wrappers.credit.process_reward import BY_STEP, ProcessRewardOptions, score_advantages
-from wrappers.credit.process_reward import PRESETS as COMMON
+from wrappers.credit.options import WHOLE, credit
+from wrappers.credit.scored_steps import BY_STEP, ScoredOptions, score_advantages
+from wrappers.credit.scored_steps import PRESETS as COMMON
 
 #: The release ships the estimator against the others' mean; "authors_grpo" is its other one, in its default mode.
-PRESETS: dict[str, ProcessRewardOptions] = {**COMMON, "authors_grpo": {**COMMON["authors"], "relative": "grpo"}}
+PRESETS: dict[str, ScoredOptions] = {**COMMON, "authors_grpo": {**COMMON["authors"], "relative": WHOLE}}
 
 
-@credit(ProcessRewardOptions, **PRESETS)
-def istar(
-    table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ProcessRewardOptions]
-) -> Floats:
+@credit(ScoredOptions, **PRESETS)
+def istar(table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ScoredOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
@@ -41,7 +39,7 @@ def istar(
 
 
 METHOD = Method(
-    istar, "GRPO plus a log-ratio to the policy of a reward model, which learns from pairs of won and lost episodes.",
-    **BY_STEP, scorer="implicit_reward", space={"alpha": (0.5, 1.0)}, contender="istar", colour="#AA4466",
-    unmeasured=NEEDS_MODEL,
+    notes="Episodes compared, plus a log-ratio of a reward model to the policy, learned from pairs of won and lost.",
+    name="istar", **BY_STEP | {"function": istar}, scorer="implicit_reward", space={"alpha": (0.5, 1.0)},
+    contender="istar", colour="#AA4466", unmeasured=NEEDS_MODEL,
 )  # fmt: skip

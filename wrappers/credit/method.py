@@ -3,7 +3,7 @@
 A file of this folder may define `METHOD`, a `Method`, or `METHODS`, several; recipes, search spaces, colours and
 measured credits are derived from it:
 
-    METHOD = Method(rloo, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
+    METHOD = Method(mine, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
 
 `wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
@@ -90,8 +90,10 @@ class Method:
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
             losses.
         space: values tried by a search, by option or field of `TrainerConfig`.
-        contender: entry in the head to head by default, "vine" or "vine:k=2"; "": none.
+        contender: entry in the head to head by default, "NAME" or "NAME:k=2"; "": none.
         colour: in figures, "#E69F00"; "": a spare colour.
+        key: what the paper's states consist of, and their key, see `wrappers.canonical`.
+        ours: from this project, not from a paper.
         unmeasured: reason why nothing is measured, as the end of a sentence.
     """
 
@@ -113,6 +115,8 @@ class Method:
     contender: str = ""
     colour: str = ""
     credits: tuple[Credit, ...] = ()
+    key: tuple[str, Callable[[Any, dict[str, Any]], str]] | None = None
+    ours: bool = False
     unmeasured: str = ""
 
     def __post_init__(self) -> None:
@@ -147,12 +151,12 @@ def methods() -> dict[str, Method]:
 
 
 def credits() -> tuple[Credit, ...]:
-    """Return all measured credits, ordered by part, then by file.
+    """Return all measured credits, ordered by part, then by file; those whose part is a study's are in that alone.
 
     Raises:
         ValueError: as `methods`, or two credits have the same name.
     """
-    found = [credit for method in methods().values() for credit in method.credits]
+    found = [credit for method in methods().values() for credit in method.credits if credit.part in PARTS]
     names = [credit.name for credit in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"credits need distinct names; more than one is called {', '.join(sorted(twice))}")

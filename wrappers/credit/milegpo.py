@@ -1,4 +1,4 @@
-"""MileGPO: GraphGPO plus, where its distances tie, credit for approaching milestones and leaving traps.
+"""MileGPO: distances in the state graph plus, where they tie, credit for approaching milestones and leaving traps.
 
 Milestones: states of won episodes. Traps: states of only lost episodes that several episodes visited or one revisited.
 Each has a score S in 0..1 from outcomes, graph, and whether steps into it progressed and beat their siblings.
@@ -8,7 +8,7 @@ delta  = max(w Phi(s') - w Phi(s), 0)                                       w = 
 r^G    = success_value gamma^d(s')        r^M = r^G + success_value lam (delta+ - delta-)
 A_t    = alpha_step [A^G + eta (A^M - A^G)] + alpha_episode A^E             A^G, A^M: compared at the state
 
-Source: the MileGPO paper (Eqs. 1-22, appendix A.5; no public code); see docs/credit/graphgpo.md.
+Source: the MileGPO paper (Eqs. 1-22, appendix A.5; no public code); see docs/credit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.evidence import GRAPH, graph_steps
 from wrappers.credit.forks import first_copies, refuse_forks
-from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.group import group_means, largest_of, number_pairs, visit_advantages
 from wrappers.credit.method import PENALTY, STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
@@ -200,8 +200,8 @@ def _nearness(graph: StateGraph, score: Floats, omega: float) -> Floats:
     return np.where(near, omega ** np.where(near, length, 0.0), 0.0)
 
 
-def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
-    return np.maximum(potential[after] - potential[before], 0.0)
+def _rise(worth: Floats, before: Ints, after: Ints) -> Floats:
+    return np.maximum(worth[after] - worth[before], 0.0)
 
 
 class MileGPO(CreditWrapper, method=milegpo): ...
@@ -214,18 +214,18 @@ def branches(table: StepTable) -> Floats:
 
 
 def graph_and_branches(table: StepTable) -> Floats:
-    """Return GraphGPO's step level plus 0.3 times the contrast of branches."""
-    return graphgpo(table, beta_episode=0.0) + 0.3 * branches(table)
+    """Return `graph_steps` plus 0.3 times the contrast of branches."""
+    return graph_steps(table) + 0.3 * branches(table)
 
 
 _step_level = functools.partial(milegpo, gamma=0.8, omega=0.8, alpha_episode=0.0)
 METHOD = Method(
-    milegpo, "GraphGPO plus, where distances tie, a reward for approaching states of won episodes and leaving traps.",
+    milegpo, "Distance to success plus, where it ties, a reward for approaching states of wins and leaving traps.",
     options={"gamma": 0.8, "omega": 0.8, **PENALTY},
     credits=(
         Credit("milegpo", STEP, "", _step_level, recent=True),
         Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
         Credit("branches", STEP, "", branches, recent=True),
-        Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
+        Credit(GRAPH, STEP, "with branches", graph_and_branches, recent=True),
     ),
 )  # fmt: skip

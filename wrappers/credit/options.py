@@ -27,6 +27,10 @@ from agentgym.trajectory import Floats
 #: Attribute that holds a method's declarations.
 _DECLARED = "declared_options"
 
+#: What an episode is compared with, as in the methods of these names: the mean of its whole group, or of the others.
+Relative = Literal["grpo", "rloo"]
+WHOLE, OTHERS = get_args(Relative)
+
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 

@@ -2,7 +2,7 @@
 
     A_t = alpha_step gate_t C_t + alpha_return B_t + alpha_episode A^E
 
-C_t: gain of step t (or worth of its action in its state), compared; B_t: GiGPO's comparison of returns; A^E: GRPO's.
+C_t: gain of step t (or worth of its action in its state), compared; B_t: returns compared at a state; A^E: of episodes.
 The presets, six methods of 2026, differ in three choices:
 
 * the value estimate: mean return of visits, Bellman's fixed point on observed steps, or distance to success;
@@ -181,7 +181,7 @@ class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
     measure: Annotated[Literal["gain", "action"], option(
         "gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state',
     )]  # fmt: skip
-    lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory, as in GAE", low=0, high=1)]
+    lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory", low=0, high=1)]
     kappa: Annotated[float, option(0.0, "number of visits with the state's mean mixed into every action's mean", low=0)]
     contrast: Annotated[Literal["state", "task", "both", "none"], option(
         "state", 'a step is compared with: the steps out of its "state", those of its "task", the sum of "both", or '
@@ -195,7 +195,7 @@ class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
     tau: Annotated[float, option(4.0, 'number of visits that opens the gate "variance"', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
-    alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
+    alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
     episode: Annotated[Literal["everywhere", "elsewhere"], option(
         "everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate',
@@ -345,7 +345,7 @@ def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
 
 METHODS = (
     Method(
-        potential, "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+        potential, "Episodes compared, plus the gain in mean discounted outcome, compared in state and task.",
         name="g2po", options={"preset": "g2po", **PENALTY},
         credits=(
             Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
@@ -362,7 +362,7 @@ METHODS = (
         ),
     ),
     Method(
-        potential, "Sums of later gains in Bellman values, if a state was left in several ways; else GRPO.",
+        potential, "Sums of later gains in Bellman values, if a state was left in several ways; else by episode.",
         name="gated_bepo", options={"preset": "gated_bepo", **PENALTY}, space={"gamma": (0.9, 0.95)},
         contender="gated_bepo:lam=0.0:gate=none", colour="#661100",
         credits=(
@@ -381,7 +381,7 @@ METHODS = (
     ),
     Method(
         potential,
-        "GRPO plus the value of an action in its state, with little weight if it has few visits or scattered returns.",
+        "Episodes compared, plus the value of an action in its state, of little weight for few or scattered returns.",
         name="ecpo", options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),

@@ -22,8 +22,7 @@ from wrappers.credit.group import largest_of, others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option
 from wrappers.credit.returns import against_others, penalties
-from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
-from wrappers.credit.token_gae import whiten
+from wrappers.credit.scores import reply_tokens, token_scores, whiten, written_tokens
 
 
 class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
@@ -47,7 +46,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         "(authors' code, there over all groups of a rank)", authors="group",
     )]  # fmt: skip
     lose_last: Annotated[
-        bool, option(False, "the last token of a trajectory has process reward 0 (authors' code)", authors=True)
+        bool, option(False, "the last token of a trajectory has reward 0 (authors' code)", authors=True)
     ]
 
 
@@ -59,13 +58,9 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
 )
 @over_forks("scores", "mask")
 def prime(
-    table: StepTable,
-    *,
-    scores: ArrayLike,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, scores: ArrayLike, mask: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[PRIMEOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token.
 
     Args:
@@ -153,7 +148,7 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
 
 
 METHOD = Method(
-    prime, "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
+    prime, "Per token, the later log-ratios of a reward model that learns from outcomes; episodes compared.",
     options={"whiten": True, **PENALTY}, scored="token", argument="scores", figures=_worth, scorer="implicit_reward",
     settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"}, unmeasured=NEEDS_MODEL,
 )  # fmt: skip

@@ -1,136 +1,20 @@
-"""Step scores of any scorer (a model or a judge) plus the episode's outcome.
-
-    A_t = alpha_trajectory * A^E + alpha * A^S        A^S = (score - mean) / (std + eps) over the steps compared
+"""Step scores of a judge, or exact gains, plus the episode's outcome, by `wrappers.credit.scored_steps`.
 
 Which scores are comparable depends on their kind; see docs/credit/process_reward.md.
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike
-
-from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from agentgym.trajectory.forks import counts_so_far
-from wrappers.credit.evidence import GateOptions, trust, worth
-from wrappers.credit.group import largest_of, others_factor, states_of, visit_advantages
 from wrappers.credit.method import PENALTY, Method
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
-from wrappers.credit.returns import against_others, episode_level, mean_returns, penalties
-from wrappers.credit.scores import step_scores
+from wrappers.credit.scored_steps import BY_STEP, PRESETS, process_reward
 
-
-class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
-    """Options of `process_reward` and `istar`; std, ddof and eps apply to both levels."""
-
-    alpha: Annotated[float, option(1.0, "weight of the step level")]
-    alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
-    compare: Annotated[Literal["group", "first", "state"], option(
-        "group", 'a step is compared with: all scored steps of its "group"; the "first" scored step of each '
-        'trajectory of the group (authors\' code); or the scored steps of the group from the same "state", the only '
-        "valid choice for levels", authors="first",
-    )]  # fmt: skip
-    horizon: Annotated[Literal["step", "to_go"], option(
-        "step", 'compared quantity: the score of the "step", or the discounted sum of its and all later scores '
-        '("to_go")',
-    )]  # fmt: skip
-    gamma: Annotated[float, option(1.0, 'discount per step of "to_go"; do not discount log-ratios', low=0, high=1)]
-    relative: Annotated[Literal["grpo", "rloo"], option(
-        "grpo", 'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, ddof and '
-        "eps have no effect)", authors="rloo",
-    )]  # fmt: skip
-    score_norm: Annotated[Literal["none", "group"], option(
-        "none", 'scores are first divided by the largest magnitude of the "group" (authors\' code, there over all '
-        "groups of a rank)", authors="group",
-    )]  # fmt: skip
-    penalised: Annotated[Literal["both", "episode"], option(
-        "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level alone '
-        "(authors' code)", authors="episode",
-    )]  # fmt: skip
-
-
-#: Of this form iStar's is the only release: the authors are iStar's.
-PRESETS: dict[str, ProcessRewardOptions] = presets(
-    ProcessRewardOptions, paper={}, authors={"std": "none", "over": "trajectories"}
-)
-
-
-@credit(ProcessRewardOptions, **PRESETS)
-def process_reward(
-    table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ProcessRewardOptions]
-) -> Floats:
-    """Return the advantage of every step.
-
-    Args:
-        scores: float (N,), on any scale. nan: not scored; the row has step level 0, does not enter statistics or sums,
-            and keeps its episode level.
-        preset: "paper" or "authors" (iStar's release, the only one of this form).
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
-    >>> process_reward(table, scores=[0.25, 0.75, float("nan")]).round(3)  # outcomes +-0.707, scores the same
-    array([ 0.   ,  1.414, -0.707])
-    """
-    return score_advantages(table, scores, options)
-
-
-def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
-    """Return `process_reward` with full options, float64 (N,)."""
-    given = step_scores("scores", scores, len(table))
-    steps = _step_level(table, np.nan_to_num(given), ~np.isnan(given), options)
-    if options["relative"] == "rloo":
-        episodes = against_others(table, options)
-    else:
-        episodes = episode_level(table, options)
-    alpha = options["alpha"] * trust(table, given, options["gate"])
-    advantages = options["alpha_trajectory"] * episodes + alpha * steps
-    return advantages - penalties(table, options, "advantage")
-
-
-def _step_level(table: StepTable, scores: Floats, scored: Bools, options: ProcessRewardOptions) -> Floats:
-    felt = options["penalised"] == "both"
-    values = scores - penalties(table, options, "discounted") if felt else scores
-    if options["horizon"] == "to_go":
-        values = mean_returns(table, gamma=options["gamma"], reward=values)
-    if options["score_norm"] == "group":
-        largest = largest_of(np.abs(values[scored]), table.group[scored], table.n_groups)
-        values = values / np.where(largest > 0, largest, 1.0)[table.group]
-    if felt:
-        values = values - penalties(table, options, "row")
-    groups, n_groups = table.group, table.n_groups
-    if options["compare"] == "state":
-        groups, n_groups = states_of(table)
-    first = options["compare"] == "first"
-    members = _first_scored(table, scored) if first else np.flatnonzero(scored)
-    others = options["relative"] == "rloo"
-    statistics: StatisticsOptions = options
-    if others:
-        statistics = {**statistics, "std": "none"}
-    centred = visit_advantages(
-        values, groups, n_groups, statistics, scored=scored, members=members,
-        singleton=options["singleton"] if first else "zero",
-    )  # fmt: skip
-    return centred * others_factor(groups[members], n_groups)[groups] if others else centred
-
-
-def _first_scored(table: StepTable, scored: Bools) -> Ints:
-    first = scored & (counts_so_far(table, scored) == 1)
-    return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]
-
-
-#: How a method reads a scorer of steps.
-BY_STEP: Any = {"scored": "turn", "argument": "scores", "figures": worth}
+__all__ = ["METHODS", "PRESETS", "process_reward"]
 
 METHODS = (
     Method(
-        process_reward,
-        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
+        notes="Episodes compared, plus a judge's scores of the steps, compared too; the trainer is given the judge.",
         name="judge", **BY_STEP,
     ),
     Method(
-        process_reward, "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        notes="The exact gain of every step, known by the environment: the upper bound of all credit.",
         name="oracle", options={"alpha_trajectory": 0.0, **PENALTY}, scorer="exact_gain", colour="#7E2F8E", **BY_STEP,
     ),
 )  # fmt: skip

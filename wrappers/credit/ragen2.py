@@ -2,7 +2,7 @@
 
     v_g = std of the returns of group g;  keep the largest until  sum of kept v >= top_p * sum of all v - margin
 
-Kept groups get GRPO's advantages; the others, and groups without spread, are nan (not scored).
+Episodes of kept groups are compared; the others, and groups without spread, are nan (not scored).
 Source: RAGEN's rollout filter, its guide and its code; see docs/credit/group_filters.md.
 """
 
@@ -14,12 +14,10 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.credit.dapo import contrasting_groups
-from wrappers.credit.group import TOLERANCE, group_means, largest_of
-from wrappers.credit.grpo import grpo
+from wrappers.credit.group import TOLERANCE, group_means, has_contrast, largest_of
 from wrappers.credit.method import Method
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of
-from wrappers.credit.returns import outcomes
+from wrappers.credit.returns import episode_level, outcomes, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -35,7 +33,7 @@ class RAGEN2Options(StatisticsOptions, total=False):
 
 @credit(RAGEN2Options, paper={})
 def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Floats:
-    """Return the advantage of every step: GRPO's, nan (not scored) in groups that are filtered out.
+    """Return the advantage of every step: its episode's in the group, nan (not scored) in groups that are filtered out.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.1, 0], won=[1, 0, 0, 0])
@@ -43,8 +41,8 @@ def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2O
     array([ 0.707, -0.707,    nan,    nan])
     """
     kept = spread_groups(table, **options)
-    statistics: Any = {name: options[name] for name in StatisticsOptions.__annotations__}  # type: ignore[literal-required]
-    return np.where(kept[table.group], grpo(table, **statistics), np.nan)
+    scores = episode_level(table, options) - penalties(table, options, "advantage")
+    return np.where(kept[table.group], scores, np.nan)
 
 
 @options_of(ragen2)
@@ -73,7 +71,9 @@ class RAGEN2(CreditWrapper, method=ragen2): ...
 
 
 def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
-    return contrasting_groups(table, contrast=options["outcome"])
+    return has_contrast(table, options["outcome"])
 
 
-METHOD = Method(ragen2, "GRPO in the groups whose returns spread the most; the others are left out.", keeps=_keeps)
+METHOD = Method(
+    ragen2, "Episodes compared in the groups whose returns spread the most; the others are left out.", keeps=_keeps
+)

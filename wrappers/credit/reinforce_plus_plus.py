@@ -4,7 +4,7 @@
 
 with mean and variance over all steps of the batch. The baseline form uses `x_i = R_i - mean(R)` of the task's group,
 the same for all steps of an episode.
-Source: the REINFORCE++ paper and verl-agent; see docs/credit/grpo.md for differences.
+Source: the REINFORCE++ paper and verl-agent; see docs/credit for differences.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     e = log p(token | right) - log mean_k p(token | wrong_k)             one right context, K wrong ones
     R = clip(beta lam tanh(e / tau), low, high)       chosen where |R| > delta
     A' = max(A + R, 0) if A > 0, min(A + R, 0) if A < 0, 0 if A = 0
-    L = mean over the others of ppo(A) + eta mean over the chosen of ppo(A')
+    L = mean over the others of l(A) + eta mean over the chosen of l(A')          l: the clipped loss
 
 The two means become weights of the tokens, N / number of each kind, so that the token mean of the ordinary loss is L.
 
@@ -93,7 +93,7 @@ def _share(kept: Bools, part: Bools, by_reply: bool) -> Floats:
 
 
 METHOD = Method(
-    rlcsd, "GRPO plus a reward for tokens that are likelier with a right context than with wrong ones.", scored="token",
-    argument="contrasts", figures=known, scorer="privileged", settings={"contrast": True},
+    rlcsd, "Episodes compared, plus a reward for tokens that are likelier with a right context than with wrong ones.",
+    scored="token", argument="contrasts", figures=known, scorer="privileged", settings={"contrast": True},
     space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)}, colour="#E377C2", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A_i = R_i - sum_{j != i} R_j / (G - 1)  =  G / (G - 1) * (R_i - mean(R))
 
-Source: the RLOO paper and verl-agent; see docs/credit/grpo.md for differences.
+Source: the RLOO paper and verl-agent; see docs/credit for differences.
 """
 
 from typing import Unpack

@@ -48,7 +48,7 @@ def rlsd(
     Args:
         gaps: float (N, K), g of the tokens of each row's reply; nan: no weight, the token keeps the row's advantage;
             not read where masked.
-        advantages: float (N,), of another method; None: GRPO's.
+        advantages: float (N,), of another method; None: the group's.
         mask: bool (N, K), True = a token of the reply; None: by the table's replies.
 
     Returns:
@@ -101,7 +101,7 @@ def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[
 
 
 METHOD = Method(
-    rlsd, "GRPO, each token weighted by its likelihood ratio with and without a context in the prompt.",
+    rlsd, "Episodes compared, each token weighted by its likelihood ratio with and without a context in the prompt.",
     scored="token", argument="gaps", figures=figures, scorer="privileged",
     space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A_t = mean of A_i over the trajectories i that took the edge (s, a, s'); A_i where only its own did
 
-A_i is GRPO's or RLOO's advantage of the episode. Source: the SALT paper, second hand; see docs/credit/grpo.md.
+A_i is the episode's advantage in its group. Source: the SALT paper, second hand; see docs/credit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, number_pairs
 from wrappers.credit.method import STEP, Credit, Method
-from wrappers.credit.options import StatisticsOptions, credit, option
+from wrappers.credit.options import OTHERS, WHOLE, Relative, StatisticsOptions, credit, option
 from wrappers.credit.returns import against_others, episode_scores, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
@@ -24,8 +24,8 @@ from wrappers.credit.wrapper import CreditWrapper
 class SALTOptions(StatisticsOptions, total=False):
     """Options of `salt`."""
 
-    relative: Annotated[Literal["grpo", "rloo"], option(
-        "grpo", 'an episode is compared with the mean of its whole group ("grpo"), or of the others ("rloo": no '
+    relative: Annotated[Relative, option(
+        WHOLE, f'an episode is compared with the mean of its whole group ("{WHOLE}"), or of the others ("{OTHERS}": no '
         "division; std, ddof and eps have no effect)",
     )]  # fmt: skip
     unit: Annotated[Literal["trajectory", "visit"], option(
@@ -44,7 +44,7 @@ def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptio
     >>> salt(table).round(3)  # both went right: what is good and what is bad of it cancels
     array([ 0.   ,  0.707,  0.   , -0.707])
     """
-    if options["relative"] == "rloo":
+    if options["relative"] == OTHERS:
         own = against_others(table, options)
     else:
         own = episode_advantages(table, episode_scores(table, options), options)
@@ -62,6 +62,6 @@ class SALT(CreditWrapper, method=salt): ...
 
 
 METHOD = Method(
-    salt, "GRPO, averaged over the episodes that took the same step.",
+    salt, "Episodes compared, averaged over those that took the same step.",
     credits=(Credit("salt", STEP, "", salt, recent=True),),
 )  # fmt: skip

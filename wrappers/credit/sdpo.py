@@ -1,6 +1,6 @@
 """SDPO: the policy moves towards itself with a context in its prompt, in addition to or instead of the advantage.
 
-    L = grpo L_GRPO + weight mean over tokens of informed steps of w D(policy || informed policy)
+    L = grpo L_outcome + weight mean over tokens of informed steps of w D(policy || informed policy)
     w = min(pi / pi_old, 2)        D: see `baselines.distillation`, on the policy's likeliest tokens and a tail
 
 The divergence needs no advantage: groups of only lost episodes train too. This function gives the first term's
@@ -31,7 +31,7 @@ class SDPOOptions(StatisticsOptions, total=False):
 
 @credit(SDPOOptions)
 def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options: Unpack[SDPOOptions]) -> Floats:
-    """Return the advantage of every step: GRPO's, times `grpo`.
+    """Return the advantage of every step: its episode's in the group, times `grpo`.
 
     Args:
         gates: float (N,), a number where the step has a context, else nan. With an advantage of 0 and without a
@@ -49,7 +49,7 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
 
 
 METHOD = Method(
-    sdpo, "GRPO, and the divergence to the policy that reads a context, which also trains in groups without success.",
+    sdpo, "Episodes compared, and the divergence to the policy that reads a context, also in groups without success.",
     training={"distillation.weight": 1.0}, scored="turn", argument="gates", scorer="privileged",
     settings={"level": "turn"}, colour="#BCBD22", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -19,8 +19,8 @@ from wrappers.credit.evidence import trust, worth
 from wrappers.credit.forks import over_forks
 from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import WorthOptions, credit, option
-from wrappers.credit.process_reward import ProcessRewardOptions, process_reward
 from wrappers.credit.returns import outcomes
+from wrappers.credit.scored_steps import ScoredOptions, score_advantages
 from wrappers.credit.scores import step_scores
 from wrappers.credit.segments import by_turn
 
@@ -54,7 +54,7 @@ class SPAOptions(GroundingOptions, total=False):
         authors="outcome",
     )]  # fmt: skip
     times_left: Annotated[bool, option(
-        False, "multiply each reward by the number of later steps, so that the last one gets 0 (authors' PPO)",
+        False, "multiply each reward by the number of later steps, so that the last one gets 0 (authors' code)",
         authors=True,
     )]  # fmt: skip
 
@@ -62,12 +62,9 @@ class SPAOptions(GroundingOptions, total=False):
 @credit(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("contributions")
 def spa(
-    table: StepTable,
-    *,
-    contributions: ArrayLike | Literal["ridge"],
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike | Literal["ridge"], preset: str = "paper",
     **options: Unpack[SPAOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the reward (not the advantage) of every step.
 
     Args:
@@ -127,19 +124,16 @@ def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
     return executed
 
 
-class SPAAdvantageOptions(ProcessRewardOptions, SPAOptions, total=False):
-    """Options of `spa_advantages`: of `spa` for the rewards, of `process_reward` for their use."""
+class SPAAdvantageOptions(ScoredOptions, SPAOptions, total=False):
+    """Options of `spa_advantages`: of `spa` for the rewards, and for their use."""
 
 
 @credit(SPAAdvantageOptions, paper={"outcome": "won"})
 def spa_advantages(
-    table: StepTable,
-    *,
-    contributions: ArrayLike | Literal["ridge"] = "ridge",
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike | Literal["ridge"] = "ridge", preset: str = "paper",
     **options: Unpack[SPAAdvantageOptions],
-) -> Floats:
-    """Return the advantage of every step: the rewards of `spa` as scores of `process_reward`.
+) -> Floats:  # fmt: skip
+    """Return the advantage of every step: the rewards of `spa` as scores of steps.
 
     Args:
         contributions: as `spa`; with a gate, alpha is multiplied by their measured quality.
@@ -147,23 +141,22 @@ def spa_advantages(
     known: Any = contributions
     if isinstance(contributions, str):
         known = attribution(table, outcome=options["outcome"])
-    rewarding, using = (
-        {name: options[name] for name in kind.__annotations__}  # type: ignore[literal-required]
-        for kind in (SPAOptions, ProcessRewardOptions)
-    )
-    using |= {"alpha": options["alpha"] * trust(table, known, options["gate"]), "gate": "none"}
-    return process_reward(table, scores=spa(table, contributions=known, **rewarding), **using)
+    rewarding: Any = {name: options[name] for name in SPAOptions.__annotations__}  # type: ignore[literal-required]
+    alpha = options["alpha"] * trust(table, known, options["gate"])
+    scores = spa(table, contributions=known, **rewarding)
+    using: Any = {**options, "alpha": alpha, "gate": "none"}
+    return score_advantages(table, scores, using)
 
 
 METHODS = (
     Method(
         spa_advantages,
-        "GRPO plus SPA's step rewards: contributions by ridge regression, minus 0.5 for a refused action.", name="spa",
-        options={"grounding": "penalty"}, unmeasured=NEEDS_MODEL,
+        "Episodes compared, plus SPA's step rewards: contributions by ridge regression, -0.5 for a refused action.",
+        name="spa", options={"grounding": "penalty"}, unmeasured=NEEDS_MODEL,
     ),
     Method(
         spa_advantages,
-        "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        "Episodes compared, plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
         name="spa_network", options={"grounding": "penalty"}, scored="turn", argument="contributions", figures=worth,
         scorer="contribution",
     ),

@@ -1,11 +1,11 @@
-"""TIGPO: GraphGPO on a graph kept per task, and episodes also compared with earlier ones of the task.
+"""TIGPO: distances on a graph kept per task, and episodes also compared with earlier ones of the task.
 
 q   = success_value gamma^d(s')           d: fewest steps to success in everything observed of the task
 A_t = alpha_step (q - mean) / (std + eps) + alpha_episode A^E
 
 The mean is over this table's steps out of the state: earlier steps only give distances, and are not trained on. A^E
 compares an episode with its group and, if known, the scores of an earlier group of the task. Source: notes on the TIGPO
-paper (no public code); see docs/credit/graphgpo.md.
+paper (no public code); see docs/credit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from wrappers.credit.forks import first_rows, over_forks
 from wrappers.credit.group import number_pairs, standardise, states_of, statistics_of, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, options_of
-from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.scored_steps import BY_STEP
 from wrappers.credit.state_graph import discounted
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
@@ -45,13 +45,9 @@ class TIGPOOptions(StatisticsOptions, total=False):
 
 @credit(TIGPOOptions, paper={"outcome": "won"})
 def tigpo(
-    table: StepTable,
-    *,
-    history: TaskGraphs | None = None,
-    earlier: Mapping[Hashable, ArrayLike] | None = None,
-    preset: str = "paper",
-    **options: Unpack[TIGPOOptions],
-) -> Floats:
+    table: StepTable, *, history: TaskGraphs | None = None, earlier: Mapping[Hashable, ArrayLike] | None = None,
+    preset: str = "paper", **options: Unpack[TIGPOOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -157,6 +153,6 @@ class TIGPO(CreditWrapper, method=tigpo):
 
 
 METHOD = Method(
-    process_reward, "GraphGPO with distances over all recorded steps of the task.", name="tigpo",
+    notes="Discounted distances to success over all recorded steps of the task.", name="tigpo",
     options={"compare": "state", "outcome": "won", **PENALTY}, **BY_STEP, scorer="task_distance",
 )  # fmt: skip

@@ -49,7 +49,7 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
 
     Args:
         table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches every tree
-            has one episode and only the group's comparison remains: `wrappers.credit.grpo`.
+            has one episode and only the group's comparison remains.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -101,7 +101,7 @@ class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
 METHOD = Method(
-    tree_grpo, "GRPO inside trees that branch at random steps, plus GRPO over the trees of a task.",
+    tree_grpo, "Episodes compared inside trees that branch at random steps, plus the trees of a task compared.",
     training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
     space={"groups": (8, 16)}, contender="tree_grpo", colour="#888888",
 )  # fmt: skip

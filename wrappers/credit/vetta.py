@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats
+from wrappers.credit.gae import METHOD as LEARNED
 from wrappers.credit.group import group_means
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import check_shares
-from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_turns
+from wrappers.credit.scores import checked_arrays, checked_flags, checked_turns
 
 
 def vetta(
@@ -42,7 +43,7 @@ def vetta(
         turns, at the first token of each turn, else 0.
 
     Raises:
-        ValueError: as `wrappers.credit.token_gae.bi_level_gae`, or alpha below 0.
+        ValueError: as `wrappers.credit.bi_level_gae`, or alpha below 0.
 
     >>> found = vetta([[0, 0, 1]], [[0.5, 0.6, 0.8]], [[1, 1, 1]], [[0, 1, 1]], alpha=0.5, turn_gamma=1.0, turn_lam=0.5)
     >>> found[0]  # turns: 1 - 0.8; 0.8 - 0.5 + 0.5 * 0.2. Tokens: 1 - .5 and 1 - .6, .05 about their mean
@@ -81,7 +82,7 @@ def vetta(
 
 
 METHOD = Method(
-    "baselines.ppo:ppo",
+    LEARNED.function,
     "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
     name="vetta", options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY}, scored="token",
     scorer="critic", settings={"level": "token"}, unmeasured="needs a critic",

@@ -135,7 +135,7 @@ class GymEnv(vf.Env[GymConfig]):
 
 
 def named_credit(name: str) -> Callable[[StepTable], Floats]:
-    """Return a credit method by name, options behind colons: "gigpo:gamma=.9".
+    """Return a credit method by name, options behind colons: "NAME:gamma=.9".
 
     Raises:
         ValueError: there is none of this name, or it needs a model's scores.

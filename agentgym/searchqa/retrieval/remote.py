@@ -1,7 +1,7 @@
 """The client of a retrieval server, and the published wire formats.
 
 * `searchr1` (Search-R1): `{"queries": [...], "topk": 3, "return_scores": true}`, a batch per request;
-* `verl_agent` (verl-agent, RewardFlow): `{"query": "...", "topk": 3, "return_scores": true}`, one query per request.
+* `verl_agent` (verl-agent): `{"query": "...", "topk": 3, "return_scores": true}`, one query per request.
 
 The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query, or
 documents alone without scores.

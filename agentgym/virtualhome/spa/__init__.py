@@ -1,1 +1,1 @@
-"""The protocol of SPA, STeCa and HISR: free action strings, objects resolved by name, partial observations."""
+"""The protocol of SPA and its successors: free action strings, objects resolved by name, partial observations."""

@@ -1,4 +1,4 @@
-"""Episodes in the protocol of SPA, STeCa and HISR, and their form for the environment."""
+"""Episodes in the protocol of SPA, STeCa and their successors, and their form for the environment."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,6 +1,6 @@
 """verl's trainer with step credit, on a Ray cluster.
 
-    python -m baselines.engines.verl --env AgentRL/Sokoban-v0 --model DIR --method rewardflow --output OUT \
+    python -m baselines.engines.verl --env AgentRL/Sokoban-v0 --model DIR --method NAME --output OUT \
         trainer.n_gpus_per_node=8 data.train_batch_size=16 actor_rollout_ref.rollout.n=8
 
 verl draws the tasks, serves the model, clips and updates; episodes and credit are ours:

@@ -18,7 +18,7 @@ from baselines.recipes import recipe
 
 @register_trainer("stepcredit")
 class CreditTrainer(PPOTrainerSync):
-    """verl's synchronous trainer whose advantages are a credit method's: `+credit.method=rewardflow`.
+    """verl's synchronous trainer whose advantages are a credit method's: `+credit.method=NAME`.
 
     Raises:
         RuntimeError: another release of verl than the one tested with.

@@ -51,7 +51,7 @@ def test_sequences_by_hand() -> None:
     assert (one.rows, one.advantages) == ((1, 0), (2.0, 2.0, 0.0, 0.0, -1.0))
 
 
-def test_steps_that_are_context_silent_or_per_token() -> None:
+def test_steps_that_are_context_silent_per_token_or_refused() -> None:
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([np.nan, -1.0]))
     assert (one.completion_ids, one.mask) == ((3, 4, 9, 9, 5), (False, False, False, False, True))
     assert (one.logprobs, one.advantages) == ((0.0, 0.0, 0.0, 0.0, -0.3), (0.0, 0.0, 0.0, 0.0, -1.0))
@@ -71,6 +71,12 @@ def test_steps_that_are_context_silent_or_per_token() -> None:
     assert (cut.prompt_ids, cut.completion_ids, cut.mask) == ((1, 2, 3, 4, 8), (6, 7), (True, True))
     assert cut.advantages == (3.0, 3.0)
     assert sum(whole.mask) + sum(cut.mask) == 5  # every token that was written, once
+    table = _table([FIRST, Reply("left")], [0, 0], [0, 1])
+    refuses(ValueError, "row 1 has no reply tokens", lambda: token_sequences(table, np.ones(2)))
+    refuses(ValueError, "shape", lambda: token_sequences(_table([FIRST], [0], [0]), np.ones(2)))
+    picture = Reply("up", (1, FIRST_PICTURE + 5, 2), (3,), (-0.5,))
+    with pytest.raises(ValueError, match="row 1: its prompt shows a picture"):
+        token_sequences(_table([FIRST, picture], [0, 0], [0, 1]), np.ones(2))
 
 
 def test_the_sum_over_tokens_is_that_of_the_houses_batch() -> None:
@@ -99,15 +105,6 @@ def test_the_sum_over_tokens_is_that_of_the_houses_batch() -> None:
         assert len(one.completion_ids) == len(one.mask) == len(one.logprobs) == len(one.advantages)
         last = replies[one.rows[-1]]
         assert one.prompt_ids + one.completion_ids == last.prompt_ids + last.token_ids
-
-
-def test_what_is_refused_by_row() -> None:
-    table = _table([FIRST, Reply("left")], [0, 0], [0, 1])
-    refuses(ValueError, "row 1 has no reply tokens", lambda: token_sequences(table, np.ones(2)))
-    refuses(ValueError, "shape", lambda: token_sequences(_table([FIRST], [0], [0]), np.ones(2)))
-    picture = Reply("up", (1, FIRST_PICTURE + 5, 2), (3,), (-0.5,))
-    with pytest.raises(ValueError, match="row 1: its prompt shows a picture"):
-        token_sequences(_table([FIRST, picture], [0, 0], [0, 1]), np.ones(2))
 
 
 # Two episodes of one group. The first goes on in its own tokens and is one row; the second is a row for each step.

@@ -15,7 +15,6 @@ from agentgym.sotopia.generated import generate
 from agentgym.sotopia.players import make_player
 from agentgym.telecom.env import TelecomEnv
 from agentgym.telecom.player import TelecomPlayer
-from agentgym.trajectory import Reply
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import Setup
@@ -25,27 +24,18 @@ from baselines.environments.telecom import _MISTAKES, NOISE, TELECOM, Trainee
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
 from baselines.runs.config import Config
-from baselines.runs.stack import (
-    ObservationLog,
-    held_out_tasks,
-    make_envs,
-    new_policy,
-    tasks,
-    training_tasks,
-    validation_tasks,
-)
+from baselines.runs.stack import held_out_tasks, make_envs, new_policy, tasks, training_tasks, validation_tasks
 from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player
-from benchmarks.report.state_graph import build_graph
-from policies.scripted import ExpertPolicy, tagged
+from policies.scripted import ExpertPolicy
 from policies.tiny import tiny_tokenizer
 from tests.agentgym.sotopia.support import play
 from tests.baselines.configs import config_of
 from tests.refusals import refuses
 
 
-def test_rows_are_found_by_names_ids_and_splits() -> None:
+def test_rows_are_found_by_names_ids_and_splits_and_need_a_list_of_tasks(monkeypatch) -> None:
     config = config_of("sokoban")
     assert config.setup == Setup(plenty={"num_levels": 100_000})
     assert held_out_tasks(config)[-1] == {"split": "test", "index": 63}
@@ -55,6 +45,13 @@ def test_rows_are_found_by_names_ids_and_splits() -> None:
     assert settings_of("AgentRL/Other-v0").setup == dataclasses.replace(SOKOBAN.setup, plenty={})
     assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
     assert len(choose_panel("sokoban", {})[0].tasks) == 1000
+
+    class Bare(TextEnv[str]):
+        observation_space = action_space = TextSpace()
+
+    Bare.__abstractmethods__ = frozenset()
+    monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
+    refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
@@ -98,15 +95,6 @@ def test_a_whole_split_is_played_kind_by_kind(tmp_path):
     assert played.success.mean > 0.8
 
 
-def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
-    class Bare(TextEnv[str]):
-        observation_space = action_space = TextSpace()
-
-    Bare.__abstractmethods__ = frozenset()
-    monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
-    refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})
-
-
 def test_no_word_of_a_meeting_is_spelled_out() -> None:
     tokenizer = tiny_tokenizer(SOTOPIA.words(), pieces=SOTOPIA.pieces)
     for index in range(30):
@@ -120,7 +108,7 @@ def test_no_word_of_a_meeting_is_spelled_out() -> None:
     assert len(tokenizer.tokenize(write(LEAVE))) == 1
 
 
-def test_a_trainee_takes_so_many_repairs_for_others_and_looks_like_the_player() -> None:
+def test_a_trainee_takes_repairs_for_others_as_often_as_is_said_and_a_clone_is_shown_fewer_faults() -> None:
     env, right, wrong = TelecomEnv(faults=(1, 2), kinds=["mobile_data"], hopeless=False), 0, 0
     for index in range(150):
         observation, _ = env.reset(options={"split": "train", "index": index})
@@ -132,9 +120,6 @@ def test_a_trainee_takes_so_many_repairs_for_others_and_looks_like_the_player() 
             wrong += call != meant
             observation, _, over, *_ = env.step(call)
     assert wrong / (right + wrong) == pytest.approx(NOISE, abs=0.1)
-
-
-def test_a_clone_is_shown_fewer_faults_than_are_trained_on() -> None:
     setup = settings_of("telecom").played_by("smollm2").setup
     assert (setup.options["faults"], setup.while_cloned().options["faults"]) == ([1, 3], [1, 2])
     assert TELECOM.setup.while_cloned() == TELECOM.setup
@@ -191,77 +176,3 @@ def test_words_of_prompts_and_commands_are_few_tokens_and_read_back(tokenizer, s
     assert tokenizer.tokenize("click[buy now]") == ["click[buy now]"]
     # A phrase inside another word is none.
     assert "sandals" not in tokenizer.tokenize("sandalsandals")
-
-
-#: Its program: walk to novel 2, grab it, walk to glass 2, grab it, walk to nightstand 1, put both there.
-TASK = "train/place/8"
-
-
-class Scripts:
-    """Plays a script in each sub-environment; told apart by the prompts, which are those of the commands before."""
-
-    def __init__(self, *scripts):
-        self._scripts = scripts
-        self._step = 0
-
-    def act(self, observations, infos, rng):
-        running = [script for script in self._scripts if self._step < len(script)]
-        assert len(running) == len(observations)  # who has no command left has won
-        self._step += 1
-        return [Reply(tagged(script[self._step - 1])) for script in running]
-
-
-def played(*scripts):
-    """The graph of a group with a script for each episode, and the log."""
-    config = config_of("virtualhome")
-    config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, options={"data": "generated"}))
-    envs = make_envs(config, len(scripts), log=True)
-    log = envs
-    while not isinstance(log, ObservationLog):
-        log = log.env
-    table = collect(envs, Scripts(*scripts), tasks=[{"task_id": TASK}], group_size=len(scripts), seed=0)
-    texts = {key: text for (task, key), text in log.texts.items() if task == TASK}
-    return table, build_graph(table, 0, texts, method="grpo", stage="clone", seed=0)
-
-
-@pytest.fixture(scope="module")
-def program():
-    env = gym.make(VIRTUALHOME.id, data="generated").unwrapped
-    env.reset(options={"task_id": TASK})
-    return list(env.episode.activity.program)
-
-
-def test_the_graph_of_two_ways_to_one_place(program):
-    # the second episode says something impossible first and makes a detour to where the things belong: it has
-    # discovered more than the first, until that one comes there as well. A start, four states, five, three in common
-    table, graph = played(program, ["grab moon 1", "walk to nightstand 1", *program])
-    steps = len(program)
-    assert (steps, graph.episodes, graph.won) == (7, 2, 2)
-    assert len(graph.nodes) == len({*table.states}) == 1 + 4 + 5 + 3
-    start = next(node for node in graph.nodes if node.start)
-    assert (start.distance, start.depth, start.visits) == (steps, 0, 3)
-    assert start.text.startswith("Your task is to: Put novel 2 and glass 2 on nightstand 1.\n\nYou are in kitchen 1.")
-    # the refused command is no edge
-    apart = ["walk to nightstand 1", *program[:5] * 2]
-    assert sorted((edge.action, edge.count) for edge in graph.edges) == sorted(
-        [*((command, 1) for command in apart), *((command, 2) for command in program[5:])]
-    )
-    assert sum(node.success for node in graph.nodes) == 1
-    for node in graph.nodes:
-        assert node.start or node.text.startswith("You are in ")
-        assert "\nNear you: " in node.text
-        if node.success:
-            near = "glass 2 (dirty) on nightstand 1; nightstand 1; novel 2 on nightstand 1"
-            assert node.text == f"You are in bedroom 1.\nNear you: {near}.\nYou hold nothing."
-    # potentials .9 ** distance: every step of the program comes one closer, the detour leads one away
-    gains = {(graph.nodes[edge.source].distance, graph.nodes[edge.target].distance) for edge in graph.edges}
-    assert gains == {(d, d - 1) for d in range(1, steps + 1)} | {(steps, steps)}
-
-
-def test_equal_states_are_one_node(program):
-    # walking to the same thing twice: the second time nothing changes
-    _, graph = played([program[0], program[0], *program[1:]], program)
-    assert len(graph.nodes) == len(program) + 1
-    loops = [(edge.action, edge.count, edge.gain) for edge in graph.edges if edge.source == edge.target]
-    assert loops == [(program[0], 1, 0.0)]
-    assert max(edge.count for edge in graph.edges) == 2

@@ -76,26 +76,6 @@ def test_time_and_tokens_of_both_ways_of_asking_are_counted() -> None:
     assert policy.tokens == 6
 
 
-@pytest.mark.parametrize("name", ["vine", "bpo", "tree_grpo"])
-def test_a_recipe_with_branches_collects_trains_and_reports_its_episodes(name: str) -> None:
-    method = recipe(name)
-    config = method.configure(CONFIG.changed(iterations=2, validation={"every": 0}))
-    seen = []
-
-    def look(trainer, table, row):
-        if table is not None:
-            seen.append((table, trainer.advantages))
-
-    rows = Trainer(babbling_policy(), corridor(), method, TASKS, config).run(look)
-    assert len(rows) == 3
-    for (table, advantages), row in zip(seen, rows[1:], strict=True):
-        assert table.has_forks
-        assert np.array_equal(np.isfinite(advantages), (table.parent[table.trajectory] < 0) | (name != "vine"))
-        assert row["success"] == episodes_of(table, config.groups * config.group_size).trajectory_won.mean()
-        assert row["steps"] == len(table)
-        assert np.nan_to_num(advantages).any()
-
-
 def test_what_is_only_estimated_from_is_not_trained_on() -> None:
     table = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 0)
     assert len(make_batch(table, vine(table), merge=False)) == (table.parent[table.trajectory] < 0).sum() < len(table)

@@ -59,7 +59,7 @@ def test_round_trip(tmp_path: Path) -> None:
     assert load_file(tmp_path / "checkpoint-000003" / "model.safetensors").keys() == {"w"}  # as any tool reads it
 
 
-def test_a_critic_of_an_earlier_version_is_the_scorer(tmp_path: Path) -> None:
+def test_checkpoints_of_earlier_versions_are_read(tmp_path: Path) -> None:
     given = checkpoint(identity=IDENTITY | {"scorer": {"rate": 1.0}}, scorer={"v": torch.tensor([7.0])})
     save_checkpoint(tmp_path, given)
     path = tmp_path / "checkpoint-000003"
@@ -72,6 +72,10 @@ def test_a_critic_of_an_earlier_version_is_the_scorer(tmp_path: Path) -> None:
     seal(path)
     found = load_checkpoint(tmp_path, given.identity)
     assert found.scorer["v"].tolist() == [7.0]
+    save_checkpoint(tmp_path, checkpoint(identity={"config": {"groups": 4, "kl": 0.01, "validate_every": 2}}))
+    load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.01, "validation.every": 2}})
+    with pytest.raises(ValueError, match=r"config.loss.kl: checkpoint 0.01, here 0.1"):
+        load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.1, "validation.every": 2}})
 
 
 def test_only_the_newest_are_kept_and_one_of_the_same_iteration_is_replaced(tmp_path: Path) -> None:
@@ -131,14 +135,7 @@ def test_missing_broken_and_foreign_folders(tmp_path: Path) -> None:
     refuses(ValueError, "format 99, this version reads 2", load_checkpoint, tmp_path, IDENTITY)
 
 
-def test_flat_settings_of_version_0_2_are_read(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, checkpoint(identity={"config": {"groups": 4, "kl": 0.01, "validate_every": 2}}))
-    load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.01, "validation.every": 2}})
-    with pytest.raises(ValueError, match=r"config.loss.kl: checkpoint 0.01, here 0.1"):
-        load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.1, "validation.every": 2}})
-
-
-def test_another_run_is_named_field_by_field_and_long_lists_are_cut(tmp_path: Path) -> None:
+def test_another_run_is_named_field_by_field_and_a_description_covers_what_matters(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint())
     other = {"model": {"w": "float32[4]"}, "config": {"loss.kl": 0.01}, "method": "grpo()"}
     words = r"model.w: checkpoint float32\[2\], here float32\[4\]\n  method: checkpoint ab"
@@ -146,8 +143,6 @@ def test_another_run_is_named_field_by_field_and_long_lists_are_cut(tmp_path: Pa
     save_checkpoint(tmp_path, checkpoint(identity={f"w{i}": 0 for i in range(11)}))
     refuses(ValueError, "and 3 more", lambda: load_checkpoint(tmp_path, {f"w{i}": 1 for i in range(11)}))
 
-
-def test_the_description_covers_what_matters_only() -> None:
     def described(policy: Any = None, config: Any = CONFIG, tasks: Any = TASKS) -> dict[str, Any]:
         return describe_run(policy or small_policy(), config, "grpo()", tasks)
 
@@ -162,7 +157,7 @@ def test_the_description_covers_what_matters_only() -> None:
         assert line.startswith(name)
 
 
-def test_a_second_ctrl_c_acts_at_once() -> None:
+def test_a_second_ctrl_c_acts_at_once_and_other_threads_leave_the_handlers_alone() -> None:
     reached = []
 
     def block() -> None:
@@ -174,9 +169,6 @@ def test_a_second_ctrl_c_acts_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         block()
     assert len(reached) == 2
-
-
-def test_other_threads_leave_the_handlers_alone() -> None:
     seen = []
 
     def work() -> None:

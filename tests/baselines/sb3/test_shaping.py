@@ -44,7 +44,7 @@ def test_training_environments_are_plain_gymnasium(reward: str) -> None:
     assert (env.observation_space.shape, env.action_space.n) == ((7, 6, 6), 4)
 
 
-def test_tasks_rewards_and_rollouts() -> None:
+def test_tasks_rewards_rollouts_and_a_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     env = TaskChoice(CorridorEnv(), [{"index": 1}, {"index": 3}])
     drawn = [env.reset(seed=7 if i == 0 else None)[1]["task_id"] for i in range(20)]
     assert set(drawn) == {"start-1", "start-3"}
@@ -55,6 +55,8 @@ def test_tasks_rewards_and_rollouts() -> None:
     assert [env.step(command)[1] for command in ("jump", "right", "right")] == [0.0, 0.0, 1.0]
     refuses(ValueError, "unknown reward 'sparse'; known: own, success, shaped", env_of, "sparse")
     refuses(ValueError, "multiple of evaluate_every", SB3Config, steps=1000)
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    refuses(ImportError, r"pip install .*\[sb3\]", train, SHORT, "shaped", 0)
 
 
 def test_levels_are_counted_in_order() -> None:
@@ -82,11 +84,6 @@ def test_levels_are_counted_in_order() -> None:
     assert solved(LEVELS, "test", 4, lambda observations: expert(observations, (1, 3))) == "0101"
 
 
-def test_without_the_library_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    refuses(ImportError, r"pip install .*\[sb3\]", train, SHORT, "shaped", 0)
-
-
 @pytest.mark.filterwarnings("ignore:.*image:UserWarning", "ignore:.*minimal resolution:UserWarning")
 def test_the_librarys_own_check() -> None:
     check(env_of("shaped"), skip_render_check=True)
@@ -111,13 +108,10 @@ def test_a_seed_gives_one_training(reward: str) -> None:
     assert one.graphs.n_solved == one.points[-1].known
 
 
-def test_how_often_is_evaluated_does_not_change_what_is_learned() -> None:
+def test_shaping_reaches_the_learner_however_often_is_evaluated() -> None:
     often, once = train(SHORT, "shaped", 0), train(dataclasses.replace(SHORT, evaluate_every=512), "shaped", 0)
     assert often.points[-1].training == once.points[-1].training
     assert often.graphs.state_dict() == once.graphs.state_dict()
-
-
-def test_shaping_reaches_the_learner() -> None:
     # Rewards in the rollout buffer: without shaping only successes and what the library adds where an episode is
     # cut off (the value of its last state); with shaping most steps of a level that was solved before.
     buffers = {reward: train(SHORT, reward, 0).model.rollout_buffer.rewards for reward in ("success", "shaped")}

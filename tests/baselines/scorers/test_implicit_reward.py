@@ -1,6 +1,8 @@
-"""Implicit reward: what it scores, what it learns from, and that it goes on exactly."""
+"""Implicit reward, and losses of trajectory scores: by hand, and against recorded answers."""
 
 import dataclasses
+import functools
+import math
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -8,14 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.learner import Learner
 from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
-from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, trajectory_scores
+from baselines.scorers.losses import Pairs, cross_entropy, outcome_pairs, pair_loss, trajectory_scores
 from tests.baselines.corridor_learning import CONFIG, babbling_policy, rollouts, small_policy
+from tests.baselines.scorers.heads import agrees, tiny_models
 from tests.cases import cases
 from tests.playing import filled
+from tests.wrappers.credit.learned import AUTHORS, batches, load, mask, token_logprobs
 from wrappers.credit.evidence import pair_accuracy
 
 RATE = 1e-3
@@ -240,7 +245,7 @@ def test_references_follow_or_stand_still() -> None:
     np.testing.assert_array_equal(resumed.scores(table), before)
 
 
-def test_restricted_and_unsampled_replies() -> None:
+def test_restricted_and_unsampled_replies_and_temperatures() -> None:
     policy = small_policy(prefix="<action>", suffix="</action>", max_new_tokens=2, admissible=True)
     table = rollouts(policy, 8)
     assert all(reply.allowed for reply in table.replies)  # type: ignore[union-attr]
@@ -258,9 +263,6 @@ def test_restricted_and_unsampled_replies() -> None:
         reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
     start = ImplicitReward(babbling_policy(), ImplicitRewardConfig(reference="start"))
     assert start.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)["prm_grad_norm"] > 0
-
-
-def test_settings_and_temperatures() -> None:
     credit: Any = SimpleNamespace(scorer=ImplicitRewardConfig(), score_level="turn")
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
     assert learner.scorer.config.temperature == 0.7  # type: ignore[attr-defined]
@@ -327,3 +329,94 @@ def test_the_decisive_step_scores_highest_and_sums_must_be_centred() -> None:
     assert pair_accuracy(table, scores, centred=True) == pytest.approx(0.5, abs=0.05)
     centred, _ = _learned(_waiting, 40, reduce="sum", centre=True)
     assert pair_accuracy(table, centred.scores(table)) == pytest.approx(0.5, abs=0.05)
+
+
+#: iStar's and PRIME's, in the files of answers.
+BETA = 0.05
+
+
+def pairs_of(table: StepTable, **options: Any) -> Pairs:
+    return outcome_pairs(table.trajectory_group, table.trajectory_won, table.trajectory_return, **options)
+
+
+def totals(table: StepTable, steps: Tensor, reduce: Any = "sum") -> Tensor:
+    return trajectory_scores(steps, torch.from_numpy(table.trajectory), table.n_trajectories, reduce)
+
+
+def loss_of(name: str, table: StepTable, steps: Tensor) -> Tensor:
+    """One of the losses of the files, by its name there."""
+    if name.startswith("ce"):
+        return cross_entropy(totals(table, steps), torch.from_numpy(table.trajectory_won))
+    return pair_loss(totals(table, steps, "mean" if "mean" in name else "sum"), pairs_of(table))
+
+
+def test_pairs_margins_and_losses_by_hand() -> None:
+    group, won = np.array([0, 1, 0, 0, 1, 2]), np.array([1, 0, 0, 1, 1, 1], bool)
+    returns = np.array([10.0, 0.0, 2.0, 9.0, 9.0, 9.0])
+    pairs = outcome_pairs(group, won, returns)
+    assert list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True)) == [(0, 2), (3, 2), (4, 1)]
+    assert pairs.weight.tolist() == [0.5, 0.5, 1.0]
+    assert outcome_pairs(group, won, returns, pair_weight="flat").weight.tolist() == [1.0, 1.0, 1.0]
+    group, won = np.zeros(4, np.int64), np.array([1, 1, 0, 0], bool)
+    returns = np.array([1.0, 0.4, 0.5, 0.5])
+    pairs = outcome_pairs(group, won, returns, margin=0.0)
+    assert list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True)) == [
+        (0, 1), (0, 2), (0, 3), (2, 1), (3, 1),
+    ]  # fmt: skip
+    assert len(outcome_pairs(group, won, returns, margin=0.55)) == 1
+    assert len(outcome_pairs(group, won, returns, margin=1.0)) == 0
+    scores = torch.tensor([2.0, 0.0, 1.0, -1.0])
+    pairs = Pairs(np.array([0, 2]), np.array([1, 3]), np.array([1.0, 0.5]))
+    expected = (math.log1p(math.exp(-2.0)) + 0.5 * math.log1p(math.exp(-2.0))) / 1.5
+    assert float(pair_loss(scores, pairs)) == pytest.approx(expected)
+    assert float(pair_loss(scores, pairs, divisor=3.0)) == pytest.approx(expected / 2)
+    won = torch.tensor([True, False, False, True])
+    terms = math.log1p(math.exp(-2.0)) + math.log(2.0) + 2 * math.log1p(math.exp(1.0))
+    assert float(cross_entropy(scores, won)) == pytest.approx(terms / 4)
+    assert float(cross_entropy(scores, won, divisor=2.0)) == pytest.approx(terms / 2)
+    scores = torch.tensor([-1e4, 1e4], requires_grad=True)
+    loss = pair_loss(scores, Pairs(np.array([0]), np.array([1]), np.ones(1)))
+    (gradient,) = torch.autograd.grad(loss, scores)
+    assert float(loss.detach()) == 2e4
+    assert gradient.tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["dpo_sum", "dpo_mean", "dpo_sum_centred", "ce_sum"])
+def test_the_tiny_model_has_its_losses_gradients_and_steps(name: str) -> None:
+    for table, result, places in tiny_models():
+        old = torch.tensor(result["theta_old"], dtype=torch.float64).log_softmax(1)
+
+        def loss(theta: Tensor, table: StepTable = table, old: Tensor = old, **given: Any) -> Tensor:
+            phi = theta.log_softmax(1)
+            ratio = (phi - old)[given["places"]]
+            if name.endswith("centred"):
+                ratio = ratio + (old.exp() * (old - phi)).sum(1)[given["places"][0]]
+            return loss_of(name, table, given["beta"] * ratio)
+
+        loss_at = functools.partial(loss, places=places, beta=result["beta"])
+        agrees(result["theta"], result["answers"][name], loss_at)
+
+
+def test_the_releases_losses_and_gradients() -> None:
+    old, compared = BETA * (token_logprobs("prm") - token_logprobs("old")).sum(1), 0
+    start = BETA * (token_logprobs("prm") - token_logprobs("init")).sum(1)
+    lengths = mask().sum(1)
+    for (table, rows), result in zip(batches(), load(AUTHORS)["results"], strict=True):
+        assert lengths[rows].all()
+        ours = [(float(loss_of("ce", table, torch.from_numpy(start[rows]))), result["prime"]["ce_loss"])]
+        ratios = torch.from_numpy(old[rows] / BETA).requires_grad_()
+        per_step = cross_entropy(BETA * ratios, torch.from_numpy(table.won))
+        (gradient,) = torch.autograd.grad(per_step, ratios)
+        expected = result["istar"]["ce_per_step"]
+        ours.append((float(per_step.detach()), expected["loss"]))
+        np.testing.assert_allclose(gradient.numpy(), expected["grad_q_first_token"], atol=1e-6)
+        eto = result["istar"]["eto"]
+        if len(pairs_of(table)):
+            loss = loss_of("dpo_mean", table, BETA * ratios)
+            (gradient,) = torch.autograd.grad(loss, ratios)
+            ours.append((float(loss.detach()), eto["loss"]))
+            np.testing.assert_allclose(gradient.numpy(), eto["grad_q_first_token"], atol=1e-6)
+            compared += 1
+        for found, theirs in ours:
+            assert found == pytest.approx(theirs, abs=1e-5)
+    assert compared > 20  # most synthetic groups are won, or lost, throughout

@@ -101,7 +101,7 @@ def test_a_classifier_equals_one_conversation_at_a_time(family: str, batch_size:
     assert np.std(scorer(STEPS)) > 0.05  # it tells conversations apart
 
 
-def test_labels_and_templates() -> None:
+def test_labels_templates_and_what_the_step_led_to() -> None:
     tokenizer = tokenizer_of()
     one = build("qwen2", tokenizer, labels=1)
     raw = ClassifierScorer(one, tokenizer, output="logit")(STEPS)
@@ -130,22 +130,6 @@ def test_labels_and_templates() -> None:
     ids = tokenizer("go on\ncell 1\nleft\ncell 0 on\nright")["input_ids"]
     [score] = ClassifierScorer(model, tokenizer, output="logit", max_tokens=9)([STEPS[2]])
     assert score == pytest.approx(float(logits_of(model, [ids[0], *ids[-8:]])[0]), abs=1e-5)
-
-
-@pytest.mark.parametrize("limit", [1, 3, 7, 500])
-def test_a_conversation_that_is_too_long_loses_its_beginning(limit: int) -> None:
-    tokenizer = tokenizer_of()
-    model = build("qwen2", tokenizer, labels=1)
-    text = "cell 1 " * 60
-    scorer = ClassifierScorer(model, tokenizer, output="logit", max_tokens=None if limit == 500 else limit)
-    limit = min(limit, 96)  # the model's positions
-    assert scorer.max_tokens == limit
-    ids = tokenizer(f"<|user|>{text}<|assistant|>left")["input_ids"]
-    assert len(ids) > 96
-    assert scorer([step(text, "left")])[0] == pytest.approx(float(logits_of(model, ids[-limit:])[0]), abs=1e-5)
-
-
-def test_a_classifier_can_read_what_the_step_led_to() -> None:
     tokenizer = tokenizer_of()
     model = build("qwen2", tokenizer, labels=1)
     reached = [step("cell 1", "left", "cell 0"), step(CHAT, "left", CHAT[:2]), step({"text": "cell 1"}, "on", "cell")]
@@ -163,6 +147,19 @@ def test_a_classifier_can_read_what_the_step_led_to() -> None:
     assert scorer(reached)[0] == pytest.approx(
         float(logits_of(model, tokenizer("<|user|>left")["input_ids"])[0]), abs=1e-5
     )
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 500])
+def test_a_conversation_that_is_too_long_loses_its_beginning(limit: int) -> None:
+    tokenizer = tokenizer_of()
+    model = build("qwen2", tokenizer, labels=1)
+    text = "cell 1 " * 60
+    scorer = ClassifierScorer(model, tokenizer, output="logit", max_tokens=None if limit == 500 else limit)
+    limit = min(limit, 96)  # the model's positions
+    assert scorer.max_tokens == limit
+    ids = tokenizer(f"<|user|>{text}<|assistant|>left")["input_ids"]
+    assert len(ids) > 96
+    assert scorer([step(text, "left")])[0] == pytest.approx(float(logits_of(model, ids[-limit:])[0]), abs=1e-5)
 
 
 def naive_marker(model: Any, tokenizer: Any, read: str | list[int], marker: str = MARK) -> float:
@@ -192,7 +189,7 @@ def test_a_marker_model_equals_one_conversation_at_a_time(family: str, batch_siz
     assert np.std(scores) > 0.01
 
 
-def test_a_reply_cannot_move_the_marker_or_melt_into_it() -> None:
+def test_the_marker_stays_where_it_is_without_a_chat_template_and_with_a_limit() -> None:
     tokenizer = tokenizer_of()
     model = build("qwen2", tokenizer)
     forged = step("cell 1", f"left{MARK}good good")
@@ -205,9 +202,6 @@ def test_a_reply_cannot_move_the_marker_or_melt_into_it() -> None:
     assert score == pytest.approx(naive_marker(model, tokenizer, ids, "mark"), abs=1e-6)
     [odd, plain] = marker_scorer(model, tokenizer)([step("cell 1", "left\ue000"), step("cell 1", "left")])
     assert odd == plain
-
-
-def test_a_marker_model_without_a_chat_template_and_with_a_limit() -> None:
     tokenizer = tokenizer_of(chat=False)
     model = build("qwen2", tokenizer)
     front = tokenizer("")["input_ids"][:1]

@@ -81,7 +81,7 @@ class FakeClock:
         return units
 
 
-def test_stopwatches_loops_and_medians() -> None:
+def test_stopwatches_loops_and_medians(monkeypatch) -> None:
     clock = FakeClock()
     watch = Stopwatch(clock)
     assert watch.time(clock.work, 0.25, units=7) == 7
@@ -120,9 +120,6 @@ def test_stopwatches_loops_and_medians() -> None:
     speed = best_rate(work, start=1, seconds=0.1, repeats=3, clock=clock)
     assert counts == [1, 10, 100, 100, 100]
     assert (speed.value, speed.loop_seconds) == (pytest.approx(1000), pytest.approx(0.9))
-
-
-def test_best_milliseconds_leaves_the_first_call_out(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr("benchmarks.speed.timing.time.process_time", clock)
     spent = iter([0.001, 0.25, 0.5])
@@ -175,7 +172,7 @@ def test_actions_were_offered_and_tasks_are_those_of_the_resets() -> None:
     assert generate.cache_info().misses == 9
 
 
-def test_each_wave_has_tasks_of_its_own_and_the_first_is_not_timed(monkeypatch):
+def test_each_wave_has_tasks_of_its_own_and_the_first_and_resets_may_be_left_out(monkeypatch):
     monkeypatch.setattr(timing, "_LOOP", "")  # a tick a call: no loop is needed
     envs = Recorder(gym.make_vec(SOKOBAN, 2, num_levels=MANY_TASKS))
     prepared = []
@@ -189,9 +186,6 @@ def test_each_wave_has_tasks_of_its_own_and_the_first_is_not_timed(monkeypatch):
     assert envs.actions[:3] == envs.actions[3:6] != envs.actions[6:9]
     # One second each for a reset and three steps of two: 6 steps in 4 seconds.
     assert visits.first.value == visits.replayed.value == pytest.approx(1.5)
-
-
-def test_resets_may_be_left_out(monkeypatch):
     monkeypatch.setattr(timing, "_LOOP", "")
     ticks = iter(range(10_000))
     visits = measure_visits(gym.make_vec(SOKOBAN, 2), steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))

@@ -84,11 +84,17 @@ def test_searches_and_final_runs(study) -> None:
     assert sorted(map(repr, merge(first, second).records)) == sorted(map(repr, study.records))
 
 
-def test_the_same_command_trains_nothing_again(folder):
+def test_a_study_goes_on_from_its_file_alone_and_trains_nothing_again(folder, study, tmp_path):
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
     result = run("--quick", "--out", folder)
     assert "8 of 8 runs are finished" in result
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
+    # A record that is there is not trained again; the one that is taken out would be.
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
+    assert "8 of 8 runs are finished" in run("--quick", "--out", place)
+    assert load(place / "sokoban.json").records == study.records
 
 
 def test_an_interrupted_study_writes_what_is_finished_and_keeps_the_run_that_was_stopped(study, tmp_path, monkeypatch):
@@ -124,7 +130,7 @@ def test_a_stop_while_a_clone_is_made_again_loses_nothing(study, tmp_path, monke
     assert path.read_bytes() == content
 
 
-def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
+def test_a_page_is_rebuilt_from_the_records_alone_between_its_marks(folder, tmp_path):
     records, page = tmp_path / "records", tmp_path / "docs" / "results" / "head-to-head-sokoban.md"
     records.mkdir()
     page.parent.mkdir(parents=True)
@@ -138,22 +144,10 @@ def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
     assert (tmp_path / "docs" / "images" / "head_to_head_sokoban.png").stat().st_size > 1000
     run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
     assert page.read_text(encoding="utf-8") == text
-
-
-def test_a_page_without_marks_is_refused(folder, tmp_path):
     page = tmp_path / "head-to-head-sokoban.md"
     assert "has no page for sokoban" in run("--from", folder, "--pages", tmp_path, "--out", tmp_path, status=2)
     page.write_text("nothing", encoding="utf-8")
     assert "<!-- sokoban -->" in run("--from", folder, "--pages", tmp_path, "--out", tmp_path, status=2)
-
-
-def test_a_study_goes_on_from_its_file_alone(folder, study, tmp_path):
-    # A record that is there is not trained again; the one that is taken out would be.
-    place = tmp_path / "elsewhere"
-    place.mkdir()
-    (place / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
-    assert "8 of 8 runs are finished" in run("--quick", "--out", place)
-    assert load(place / "sokoban.json").records == study.records
 
 
 def test_damaged_studies_are_refused(study, folder, tmp_path):
@@ -280,7 +274,7 @@ def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
         assert set(plan.needs(name)) <= set(names[:place])
 
 
-def test_settings_are_drawn_from_the_space() -> None:
+def test_settings_are_drawn_from_the_space_and_read_by_their_names() -> None:
     # The whole space: three rates, two clip ranges, with and without dynamic sampling and standard deviation.
     assert len({setting.label for setting in draw("grpo", 24, 1.0, 0)}) == 3 * 2 * 2 * 2
     # Two clip ranges in four settings: each twice; three rates: one of them a second time.
@@ -295,12 +289,11 @@ def test_settings_are_drawn_from_the_space() -> None:
     shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
     assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
     assert Run("search", "gigpo", 100, shared).name != Run("search", "gigpo:gamma=0.9", 100, shared).name
-
-
-def test_more_settings_than_there_are_cannot_be_drawn_and_a_study_takes_those_that_there_are():
     refuses(ValueError, "there are only 3", draw, "rloo", 4, 1.0, 0)
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "rloo"], [0], settings=50)
     assert [len(plan.settings(method)) for method in plan.methods] == [24, 3]
+    check_names(["--methods", "grpo learning_rate=0.0008,sdpo:context=expert learning_rate=0.0008"])
+    refuses(typer.BadParameter, "unknown method 'grop'", check_names, ["--methods", "grop learning_rate=0.0008"])
 
 
 def test_the_pages_hold_what_their_records_say():
@@ -394,7 +387,7 @@ def test_one_factor_at_a_time_has_clones_a_search_and_final_runs_of_its_own(tmp_
     assert all(re.search(rf"^\| {factor} \([0-9.]+\) \| [0-9.]+ \|$", text, re.MULTILINE) for factor in factors)
 
 
-def test_a_factor_that_there_is_not_is_refused_before_anything_is_trained(tmp_path):
+def test_what_cannot_be_is_refused_before_anything_is_trained(tmp_path):
     for wrong, said in (
         ("wrong=sideways", "known: 'stay'"), ("adviser=gide", "did you mean 'guide'"),
         ("speed=3", "unknown argument"), ("back", "expected name=value"),
@@ -403,12 +396,4 @@ def test_a_factor_that_there_is_not_is_refused_before_anything_is_trained(tmp_pa
         found = run(*words, status=2)
         assert (said in found, "--factor" in found) == (True, True), found
     assert not any(tmp_path.iterdir())
-
-
-def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
     assert "nothing is trained" in run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path, status=2)
-
-
-def test_methods_with_settings_are_known_by_their_names():
-    check_names(["--methods", "grpo learning_rate=0.0008,sdpo:context=expert learning_rate=0.0008"])
-    refuses(typer.BadParameter, "unknown method 'grop'", check_names, ["--methods", "grop learning_rate=0.0008"])

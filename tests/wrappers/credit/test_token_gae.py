@@ -17,7 +17,8 @@ from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.random_tables import random_table, random_turns
 from tests.wrappers.credit.small_tables import close
 from wrappers.credit import gae
-from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
+from wrappers.credit.scores import whiten
+from wrappers.credit.token_gae import bi_level_gae, token_gae
 
 
 def naive_bi_level(
