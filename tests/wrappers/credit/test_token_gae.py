@@ -13,8 +13,8 @@ from tests.refusals import refuses
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.small_tables import close, random_table
 from wrappers.credit import gae
+from wrappers.credit.scores import whiten
 from wrappers.credit.token_gae import bi_level_gae, token_gae
-from wrappers.credit.tokens import whiten
 
 
 def test_turns_and_trajectories_by_hand() -> None:
