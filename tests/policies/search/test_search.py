@@ -1,18 +1,81 @@
-"""Methods of search over branches, and trees by hand."""
+"""Methods of search over branches, trees by hand, and the lessons of lost episodes, in a corridor."""
 
 import math
+import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym.rollout.recorder import UnscoredError
+from agentgym.trajectory import Ending, Reply, StepTable
+from policies.scripted import RandomPolicy, tagged
+from policies.search.lessons import demonstrations, preferences, to_table
 from policies.search.methods import MCTS, Beam, BestOfN
-from policies.search.simulator import Listed
+from policies.search.reflexion import reflection_prompt, story_of, with_notes
+from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Cost, Tree, Value
 from tests.cases import cases
-from tests.policies.search.searching import Priors, asked, commands, saying, search
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import Scripted
 from tests.refusals import refuses
+from wrappers import VectorReplyParser
+
+
+def make(num_envs: int = 1, limit: int | None = 20) -> Any:
+    """The corridor, which takes replies."""
+    return VectorReplyParser(CorridorVectorEnv(num_envs, max_episode_steps=limit, autoreset_mode="Disabled"))
+
+
+def saying(*words: str) -> Scripted:
+    """A policy that says these commands one after the other, whoever is asked."""
+    return Scripted(*map(tagged, words), by="reply")
+
+
+def asked(policy: Scripted) -> int:
+    """How many replies a policy was asked for."""
+    return sum(map(len, policy.seen))
+
+
+class Priors:
+    """Lists left and right with given probabilities; stands for `policies.search.simulator.Listed`.
+
+    Args:
+        left: probability of "left".
+        cells: in which it lists something at all.
+    """
+
+    def __init__(self, left: float, cells: str = "01234") -> None:
+        self.left, self.cells = left, cells
+
+    def replies(self, observations: Any, infos: Any) -> tuple[Any, Any, list[int]]:
+        both, priors = [Reply(tagged("left")), Reply(tagged("right"))], [self.left, 1 - self.left]
+        listed = [text[-1] in self.cells for text in observations]
+        return [[*both] * each for each in listed], [priors * each for each in listed], [0] * len(listed)
+
+
+def search(
+    method: Any, *, start: int = 2, num_envs: int = 1, trees: int = 1, budget: Budget | None = None,
+    value: Value | None = None, policy: Any = None, seed: int = 0, until_won: bool = False, limit: int | None = 20,
+    **options: Any,
+) -> list[Tree]:  # fmt: skip
+    """Search from the first state of episodes that begin in a cell; options are those of `Simulator`."""
+    played = make(trees, limit)
+    played.reset(seed=0, options={"index": start})
+    value, budget = value or Value(), budget or Budget(steps=50)
+    simulator = Simulator(make(num_envs, limit), policy or RandomPolicy(), value=value, **options)
+
+    def plant(root: Any, task: str) -> Tree:
+        return method.tree(root, task, value, budget, np.random.default_rng(seed))
+
+    return simulator.run([played.snapshot(i) for i in range(trees)], plant, until_won=until_won)
+
+
+def commands(nodes: Any) -> list[str]:
+    """What is played on a path."""
+    return [node.action for node in nodes]
 
 
 def test_attempts_by_hand() -> None:
@@ -101,52 +164,37 @@ class Naive:
     def __init__(self, start: int, left: float, exploration: float, gamma: float, outcome: str, merge: bool) -> None:
         self.start, self.priors, self.c, self.gamma = start, {"l": left, "r": 1 - left}, exploration, gamma
         self.outcome, self.merge = outcome, merge
-        self.visits: dict[str, int] = {"": 0}
-        self.totals: dict[str, float] = {"": 0.0}
-        self.met: dict[int, int] = {start: 0}
+        self.visits, self.totals, self.met = {"": 0}, {"": 0.0}, {start: 0}
         self.dead: set[str] = set()
 
     def cell(self, path: str) -> int:
         return self.start + path.count("r") - path.count("l")
 
-    def over(self, path: str) -> bool:
-        return self.cell(path) in (0, 4)
-
     def closed(self, path: str) -> bool:
-        if path in self.dead or self.over(path):
+        if path in self.dead or self.cell(path) in (0, 4):
             return True
         return all(path + step in self.visits and self.closed(path + step) for step in "lr")
 
-    def q(self, path: str) -> float:
-        return self.gamma * (self.totals[path] / self.visits[path])
+    def chosen(self, path: str) -> str:
+        """The best step: of equal ones a played one, of two played ones the first, of two new ones the likelier."""
+        found, count, played = [], max(1, self.visits[path]), list(self.visits)
+        for step, prior in self.priors.items():
+            child, bonus = path + step, self.c * math.sqrt(count) * prior
+            if child not in self.visits:
+                mean = self.totals[path] / self.visits[path] if self.visits[path] else 0.0
+                found.append((-mean - bonus, True, -prior, step))
+            elif not self.closed(child):
+                value = self.gamma * (self.totals[child] / self.visits[child])
+                found.append((-value - bonus / (1 + self.visits[child]), False, played.index(child), step))
+        return min(found)[-1]
 
     def step(self) -> None:
         path = ""
-        while True:
-            found = []
-            count = max(1, self.visits[path])
-            for step in "lr":
-                child = path + step
-                if child not in self.visits:
-                    mean = self.totals[path] / self.visits[path] if self.visits[path] else 0.0
-                    found.append((mean + self.c * math.sqrt(count) * self.priors[step], step, True))
-                elif not self.closed(child):
-                    bonus = self.c * math.sqrt(count) * self.priors[step] / (1 + self.visits[child])
-                    found.append((self.q(child) + bonus, step, False))
-            best = max(score for score, _, _ in found)
-            # Of equal scores a played state comes before a new one, of two played ones the first, of two new ones the
-            # more probable.
-            played = list(self.visits)
-            _, step, new = min(
-                (one for one in found if one[0] == best),
-                key=lambda one: (one[2], -self.priors[one[1]] if one[2] else played.index(path + one[1])),
-            )
-            path += step
-            if new:
-                break
+        while path in self.visits:
+            path += self.chosen(path)
         self.visits[path], self.totals[path] = 0, 0.0
         cell = self.cell(path)
-        if self.merge and not self.over(path):
+        if self.merge and cell not in (0, 4):
             if self.met.get(cell, 1000) <= len(path):
                 self.dead.add(path)
                 return
@@ -220,13 +268,6 @@ def test_exhausted_repeated_and_led_searches() -> None:
     assert firsts == {"left", "right"}
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0))
-def test_a_share_is_never_more_than_what_is_left_nor_nothing_of_something(steps, spent, share) -> None:
-    left = Budget(steps=steps).left(Cost(steps=spent), share).steps
-    assert left is not None
-    assert min(1, max(0, steps - spent)) <= left <= max(0, steps - spent)
-
-
 def test_costs_and_limits() -> None:
     budget = Budget(steps=10, tokens=20)
     assert budget.allows(Cost(steps=9, tokens=15), 1, 5)
@@ -238,8 +279,11 @@ def test_costs_and_limits() -> None:
     assert cost == Cost(11, 22, 33, 44)
 
 
-@given(steps=st.integers(0, 50), tokens=st.integers(0, 50), count=st.integers(1, 9))
-def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, count) -> None:
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0), st.integers(0, 50), st.integers(1, 9))
+def test_a_share_is_of_what_is_left_and_parts_are_as_equal_as_can_be(steps, spent, share, tokens, count) -> None:
+    left = Budget(steps=steps).left(Cost(steps=spent), share).steps
+    assert left is not None
+    assert min(1, max(0, steps - spent)) <= left <= max(0, steps - spent)
     parts = Budget(steps=steps, tokens=tokens).parts(count)
     for name, whole in (("steps", steps), ("tokens", tokens)):
         given = [getattr(part, name) for part in parts]
@@ -247,13 +291,10 @@ def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, coun
         assert max(given) - min(given) <= 1
 
 
-@pytest.mark.parametrize(("outcome", "worth"), [("score", 0.75), ("won", 0.0), ("return", 0.0)])
-def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth) -> None:
-    (tree,) = search(MCTS(), value=Value(outcome, rollout=0), budget=Budget(steps=1), listed=Priors(0.1))
-    assert tree.root.children[0].value == worth  # cell 3 of 4
-
-
-def test_rewards_on_the_way_are_discounted_and_short_rollouts_judged_where_they_end() -> None:
+def test_rewards_on_the_way_are_discounted_and_where_a_rollout_ends_it_is_judged() -> None:
+    for outcome, worth in (("score", 0.75), ("won", 0.0), ("return", 0.0)):
+        (tree,) = search(MCTS(), value=Value(outcome, rollout=0), budget=Budget(steps=1), listed=Priors(0.1))
+        assert tree.root.children[0].value == worth  # cell 3 of 4
     # From cell 3: a refused command (-.5), then won (1): -.5 + .5 * 1 = 0.
     (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=saying("jump", "right"))
     assert tree.root.value == 0.0
@@ -276,12 +317,9 @@ def test_a_critic_judges_states_in_which_the_episode_goes_on_and_no_others() -> 
     assert asked == [("cell 2", "2")]
     # .9 for cell 2; then, with Q = .9 + .6 * 1.5 / 2 against .9 + .4 * 1.5, right: won, 1.
     assert {child.key: child.value for child in tree.root.children} == {"2": 0.9, "4": 1.0}
-
-
-@pytest.mark.parametrize("answer", [[0.5, 0.5], [np.nan]])
-def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
-    value = Value(rollout=0, critic=lambda observations, infos: answer)
-    refuses(ValueError, "1 finite numbers", lambda: search(MCTS(), value=value, budget=Budget(steps=1)))
+    for answer in ([0.5, 0.5], [np.nan]):
+        value = Value(rollout=0, critic=lambda observations, infos, answer=answer: answer)
+        refuses(ValueError, "1 finite numbers", lambda value=value: search(MCTS(), value=value, budget=Budget(steps=1)))
 
 
 @cases(
@@ -298,3 +336,122 @@ def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
 )
 def test_wrong_options_say_what_was_expected(make, options, words) -> None:
     refuses(ValueError, words, make, **options)
+
+
+def six():
+    """The six simulations of test_mcts: l, r, ll, rl, lr, rr."""
+    return search(BY_HAND, budget=Budget(steps=6), value=HALVES, listed=Priors(0.55))
+
+
+def test_every_simulated_step_stands_in_the_table_once() -> None:
+    table = to_table(six())
+    rows = [
+        (table.states[s], table.actions[a], table.states[n], t)
+        for s, a, n, t in zip(table.state, table.action, table.next_state, table.t, strict=True)
+    ]
+    assert rows == [
+        ("2", "left", "1", 0), ("2", "right", "3", 0), ("1", "left", "0 [failure]", 1),
+        ("3", "left", "2", 1), ("1", "right", "2", 1), ("3", "right", "4 [success]", 1),
+    ]  # fmt: skip
+    assert table.parent.tolist() == [-1, -1, 0, 1, 0, 1]
+    assert table.endings == (
+        Ending.CUT, Ending.CUT, Ending.FAILURE, Ending.CUT, Ending.CUT, Ending.SUCCESS,
+    )  # fmt: skip
+    assert table.groups == ("start-2",)
+
+
+def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tmp_path) -> None:
+    trees = search(MCTS(), trees=2, num_envs=2, budget=Budget(steps=30), listed=Priors(0.4))
+    table = to_table(trees)
+    assert len(table) == sum(tree.cost.steps for tree in trees)
+    assert table.n_trajectories == sum(tree.cost.simulations for tree in trees)
+    table.to_jsonl(tmp_path / "table.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "table.jsonl").parent.tolist() == table.parent.tolist()
+    won = [i for i in range(table.n_trajectories) if table.trajectory_won[i]]
+    assert won
+    for trajectory in won:
+        chain = table.chain(trajectory)
+        assert (table.t[chain].tolist(), table.states[table.state[chain[0]]]) == (list(range(len(chain))), "2")
+
+
+class Unjudged(CorridorVectorEnv):
+    """Nobody knows how good it is to end in cell 0."""
+
+    class env_class(CorridorEnv):  # noqa: N801
+        def describe(self, valid):
+            return super().describe(valid) | {"unscored": self.cell == 0}
+
+
+def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_from(monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "CorridorVectorEnv", Unjudged)
+    (tree,) = search(MCTS(), budget=Budget(steps=60), listed=Priors(0.5))
+    unscored = [number for number, end in enumerate(tree.ends) if end.label == "0"]
+    went_on = {node.before.simulation for end in tree.ends for node in end.path if node.before.parent is not None}
+    assert went_on & set(unscored)  # others were cut from one of them
+    table = to_table([tree])
+    assert set(table.endings) <= {Ending.SUCCESS, Ending.CUT}
+    assert table.trajectories == tuple(number for number in range(len(tree.ends)) if number not in unscored)
+    for trajectory, number in enumerate(table.trajectories):
+        path = [node.before.label for node in tree.ends[number].path]
+        assert [table.states[state] for state in table.state[table.chain(trajectory)]] == path
+    with pytest.raises(UnscoredError, match="none of the 2 simulations could be scored"):
+        to_table(search(BestOfN(2), policy=saying("left")))
+
+
+def test_demonstrations_and_pairs() -> None:
+    assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
+    assert demonstrations(search(BestOfN(1), policy=saying("left"))) == []
+
+    class Student:
+        def demonstrate(self, observation, text):
+            return f"{observation}: {text}"
+
+    assert demonstrations(six(), Student()) == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
+    # In the root left is worth 0, right .5 * .5 / 3 = .083; in cell 3 left is worth 0, right .5; in cell 1 nothing won.
+    pairs = preferences(six(), gap=0.05)
+    assert [(pair.state, pair.chosen.text, pair.rejected.text) for pair in pairs] == [
+        ("2", tagged("right"), tagged("left")), ("3", tagged("right"), tagged("left")),
+    ]  # fmt: skip
+    assert [pair.gap for pair in pairs] == pytest.approx([0.25 / 3, 0.5])
+    assert pairs[0].observation == "cell 2"
+    assert [pair.state for pair in preferences(six(), gap=0.1)] == ["3"]
+    assert [pair.state for pair in preferences(six(), gap=0.05, visits=2)] == ["2"]
+    (tree,) = search(MCTS(), budget=Budget(steps=6), value=Value(rollout=0), listed=Priors(0.5))
+    assert all(pair.gap > 0 for pair in preferences([tree], gap=0.01))
+    merged = [node for node in tree.root.walk() if node.closed and not node.ended and not node.visits]
+    assert merged  # back in cell 2
+    for options in ({"gap": 0.0}, {"gap": 0.1, "visits": 0}):
+        refuses(ValueError, "a gap above 0", preferences, [], **options)
+    refuses(ValueError, "simulated nothing", lambda: to_table(search(MCTS(), budget=Budget(steps=0))))
+
+
+def said(*words):
+    return tuple({"role": role, "content": text} for role, text in zip(words[::2], words[1::2], strict=True))
+
+
+def test_notes_stand_before_what_is_seen() -> None:
+    messages = (
+        {"role": "system", "content": "rules"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+    )
+    shown = with_notes(messages, ["one", "two", " ", "three\nlines", "four"])
+    assert (shown[0], shown[2]) == (messages[0], messages[2])
+    assert shown[1]["content"].splitlines()[1:] == ["- two", "- three lines", "- four", "", "a"]
+    assert with_notes(messages, [""]) == messages
+    assert messages[1]["content"] == "a"
+    content = [{"type": "image", "image": np.zeros((1, 1, 3), np.uint8)}, {"type": "text", "text": "a"}]
+    shown = with_notes(({"role": "user", "content": content},), ["one"])[0]["content"]
+    assert [part["type"] for part in shown] == ["text", "image", "text"]
+    assert story_of(({"role": "user", "content": content},)) == "Observation: a"
+
+
+def test_a_note_is_asked_for_with_the_attempt_its_end_and_the_notes_before_it():
+    story = story_of(said("system", "rules", "user", "a", "assistant", "b"))
+    assert story == "Observation: a\nReply: b"
+    system, user = reflection_prompt(story, ["one", "two", "three", "four"])
+    assert (system["role"], user["role"]) == ("system", "user")
+    places = [user["content"].index(part) for part in (story, "- two", "- four", "FAILED")]
+    assert places == sorted(places)
+    assert "- one" not in user["content"]
+    assert "- " not in reflection_prompt(story, [])[1]["content"]

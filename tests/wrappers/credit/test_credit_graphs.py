@@ -1,13 +1,22 @@
+"""Graphs of states: distances by hand and by queues, and graphs that grow step by step with the same ones."""
+
+import dataclasses
 import itertools
 import math
+import pickle
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.playing import filled
+from tests.processes import printed
+from tests.refusals import refuses
 from tests.wrappers.credit.naive import distances
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import of_rows
+from tests.wrappers.credit.small_tables import of_rows, random_table, rebuild
+from wrappers.credit import TaskGraphs
 from wrappers.credit.state_graph import StateGraph, transitions
 
 
@@ -24,54 +33,34 @@ def _walks(*walks, won=(), group=None):
 def test_distances_by_hand() -> None:
     # s-a-b-G wins; s-c-b joins it at b; a-d ends in d. From s: s-a-b-G and s-c-b-G are 3 long.
     graph = StateGraph.from_table(_walks("sabG", "scb", "ad", won=[0]))
-    assert graph.by_state(graph.hop_distance()) == {"s": 3, "a": 2, "b": 1, "G": 0, "c": 2, "d": math.inf}
+    distance = graph.hop_distance()
+    assert graph.by_state(distance) == {"s": 3, "a": 2, "b": 1, "G": 0, "c": 2, "d": math.inf}
+    assert distance[graph.source].tolist() == [3, 2, 1, 3, 2, 2]
+    assert distance[graph.target].tolist() == [2, 1, 0, 2, 1, math.inf]
     # d_max is 3, so what cannot get there is put at 4.
-    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "d_max+1"))["d"] == 4
-    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "infinite"))["d"] == math.inf
-    # Alone, s is 4 from G; the failed episode saw the edge s-c.
-    assert StateGraph.from_table(_walks("sabcG", won=[0])).hop_distance()[0] == 4
-    graph = StateGraph.from_table(_walks("sabcG", "sc", won=[0]))
-    assert graph.by_state(graph.hop_distance())["s"] == 2
-    table = _walks("sabG", "sab", won=[0], group=["x", "y"])
-    graph = StateGraph.from_table(table)
+    assert graph.by_state(graph.fill_unreachable(distance, "d_max+1"))["d"] == 4
+    assert graph.by_state(graph.fill_unreachable(distance, "infinite"))["d"] == math.inf
+    # A group without success: d_max counts as 0.
+    graph = StateGraph.from_table(_walks("sabG", "sab", won=[0], group=["x", "y"]))
     distance = graph.hop_distance()
     assert graph.by_state(distance, 0) == {"s": 3, "a": 2, "b": 1, "G": 0}
-    assert graph.by_state(distance, 1) == {"s": math.inf, "a": math.inf, "b": math.inf}
-    # A group without success: d_max counts as 0.
     assert set(graph.by_state(graph.fill_unreachable(distance, "d_max+1"), 1).values()) == {1.0}
-    # G wins for the first episode; the second walks on from H, which is a goal because the third ends there.
-    graph = StateGraph.from_table(_walks("sabG", "aHb", "tH", won=[0, 2]))
-    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "b": 1, "G": 0, "H": 0, "t": 1}
     # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
-    table = _walks("saG", "sbcG", "bc", won=[0, 1])
+    graph = StateGraph.from_table(_walks("saG", "sbcG", "bc", won=[0, 1]))
     cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
-    graph = StateGraph.from_table(table)
     assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
-    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "G": 0, "b": 2, "c": 1}
-    graph = StateGraph.from_table(_walks("sabG", "ad", won=[0]))
-    distance = graph.hop_distance()
-    assert distance[graph.source].tolist() == [3, 2, 1, 2]
-    assert distance[graph.target].tolist() == [2, 1, 0, math.inf]
-
-
-def test_mean_distances_by_hand() -> None:
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        refuses(ValueError, "positive and finite; row 1 costs", graph.cost_distance, np.array([1.0, bad, 1, 1, 1, 1]))
     # Wins end in G (s-a-G) and in H (s-b-c-H). From s: 2 and 3 steps, mean 2.5; a reaches only G, b only H.
     graph = StateGraph.from_table(_walks("saG", "sbcH", "sd", won=[0, 1]))
     expected = {"s": 2.5, "a": 1, "G": 0, "b": 2, "c": 1, "H": 0, "d": math.inf}
     assert graph.by_state(graph.hop_distance("mean")) == expected
     # d_max is 2.5 then.
     assert graph.by_state(graph.fill_unreachable(graph.hop_distance("mean"), "d_max+1"))["d"] == 3.5
-    # Two wins end in G: one node. H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has
-    # itself and G, mean 0.5; t has H (1) and G (2).
+    # H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has itself and G; t has 1 and 2.
     graph = StateGraph.from_table(_walks("sG", "aHG", "tH", won=[0, 1, 2]))
+    assert graph.by_state(graph.hop_distance()) == {"s": 1, "G": 0, "a": 1, "H": 0, "t": 1}
     assert graph.by_state(graph.hop_distance("mean")) == {"s": 1, "G": 0, "a": 1.5, "H": 0.5, "t": 1.5}
-    # Group x has two goals, y one and z none.
-    walks, group = ("saG", "sH", "sabG", "sab"), ["x", "x", "y", "z"]
-    graph = StateGraph.from_table(_walks(*walks, won=[0, 1, 2], group=group))
-    distance = graph.hop_distance("mean")
-    assert graph.by_state(distance, 0) == {"s": 1.5, "a": 1, "G": 0, "H": 0}
-    assert graph.by_state(distance, 1) == {"s": 3, "a": 2, "b": 1, "G": 0}
-    assert set(graph.by_state(distance, 2).values()) == {math.inf}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,13 +74,6 @@ def test_distances_equal_queues(seed):
         hops = [d[node] for d in reached if node in d]
         assert least == min(hops, default=math.inf)
         assert mean == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_costs_must_be_positive(bad):
-    table = _walks("saG", won=[0])
-    with pytest.raises(ValueError, match=r"positive and finite; row 1 costs"):
-        StateGraph.from_table(table).cost_distance(np.array([1.0, bad]))
 
 
 def test_edges_and_self_loops() -> None:
@@ -110,10 +92,7 @@ def test_edges_and_self_loops() -> None:
     steps = transitions(table, "keep")
     assert (steps.source == table.state).all()
     assert steps.scored.all()
-
-
-def test_a_long_chain():
-    n = 20_000
+    n = 20_000  # a long chain
     table = filled(state=np.arange(n), next_state=np.arange(1, n + 1), trajectory=[0] * n, won=[True] * n)
     assert (StateGraph.from_table(table).hop_distance() == np.arange(n, -1, -1)).all()
 
@@ -130,10 +109,9 @@ EPISODE = [
 ]
 
 
-def _table(order=None):
+def _table():
     rows = [("g", "e", t, *step) for t, step in enumerate(EPISODE)]
     rows += [("g", "f", 0, "Nothing happens.", "go to desk 1", "desk", True)]
-    rows = [rows[i] for i in (order if order is not None else range(len(rows)))]
     return of_rows("group trajectory t state action next_state valid", rows)
 
 
@@ -163,7 +141,7 @@ def test_bypass_by_hand() -> None:
     steps = transitions(full, "bypass", no_change_actions=("take",))
     assert steps.scored.tolist() == [True, False, True, False, True, True, True]
     order = [4, 0, 6, 3, 1, 5, 2]
-    shuffled, expected = _table(order), _named(full, transitions(full))
+    shuffled, expected = rebuild(full, np.array(order)), _named(full, transitions(full))
     assert _named(shuffled, transitions(shuffled)) == [expected[i] for i in order]
 
 
@@ -185,3 +163,129 @@ def test_noise_states_are_no_states() -> None:
     table = filled(trajectory=[0, 0], state=[(0, 1), noise], action=[1, 2], next_state=[noise, frozenset({3})])
     steps = transitions(table, noise_states=("Nothing happens.",))
     assert _named(table, steps) == [((0, 1), (0, 1), False), ((0, 1), frozenset({3}), True)]
+
+
+Steps = list[tuple[Hashable, Hashable, bool]]
+
+
+def naive(steps: Steps) -> dict[Hashable, float]:
+    """The distances over all steps seen so far, by a queue."""
+    goals = dict.fromkeys(end for _, end, success in steps if success)
+    found = distances({step[:2] for step in steps}, goals)
+    return {state: float(found.get(state, math.inf)) for step in steps for state in step[:2]}
+
+
+STEP = st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([False] * 9 + [True]))
+
+
+@given(st.lists(STEP, max_size=60))
+def test_growing_equals_searching_anew_after_every_step(steps: Steps) -> None:
+    graphs = TaskGraphs()
+    for i, (state, next_state, success) in enumerate(steps):
+        graphs.add("task", state, next_state, success)
+        assert graphs.distances("task") == naive(steps[: i + 1])
+    assert graphs.n_nodes == len({state for step in steps for state in step[:2]})
+    assert graphs.n_edges == len({step[:2] for step in steps if step[0] != step[1]})
+
+
+def test_ways_of_any_length_and_later_successes() -> None:
+    graphs = TaskGraphs()
+    graphs.add("t", "a", "b")
+    graphs.add("t", "a", "a")
+    assert graphs.distances("t") == {"a": math.inf, "b": math.inf}
+    graphs.add("t", "a", "b", success=True)
+    assert graphs.distances("t") == {"a": 1, "b": 0}
+    assert (graphs.n_nodes, graphs.n_edges, graphs.n_solved, len(graphs)) == (2, 1, 1, 1)
+    graphs = TaskGraphs()
+    for i in range(20_000):
+        graphs.add("t", i, i + 1)
+    assert graphs.distance("t", 0) == math.inf
+    graphs.add("t", 20_000, "goal", success=True)
+    assert graphs.distance("t", 0) == 20_001
+
+
+def test_tasks_do_not_mix_and_the_oldest_is_forgotten() -> None:
+    graphs = TaskGraphs()
+    graphs.add("one", "a", "b", True)
+    graphs.add("two", "a", "b")
+    assert [graphs.distance(task, "a") for task in ("one", "two", "three")] == [1, math.inf, math.inf]
+    assert graphs.distances("three") == {}
+    assert ("one" in graphs, "three" in graphs) == (True, False)
+    graphs = TaskGraphs(max_tasks=2)
+    for task in ("a", "b", "a", "c"):
+        graphs.add(task, 0, 1, True)
+    assert ["a" in graphs, "b" in graphs, "c" in graphs, len(graphs)] == [True, False, True, 2]
+    # Asking is not playing.
+    graphs.distance("a", 0)
+    graphs.add("b", 0, 1)
+    assert ("a" in graphs, graphs.distance("b", 0)) == (False, math.inf)
+    graphs = TaskGraphs()
+    graphs.add("x", "a", "b")
+    graphs.add("y", "a", "goal", success=True)
+    copy = graphs.copy_of(["x", "unknown"])
+    assert len(copy) == 1
+    copy.add("x", "b", "goal", success=True)
+    assert (copy.distance("x", "a"), graphs.distance("x", "a")) == (2, math.inf)
+    assert graphs.n_edges == 2
+    for limit in (0, -1, 2.0, True):
+        refuses(ValueError, "max_tasks", TaskGraphs, max_tasks=limit)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), STEP), max_size=40), st.lists(STEP, max_size=20))
+def test_a_restored_graph_goes_on_as_if_nothing_had_happened(before: list, after: Steps) -> None:
+    graphs = TaskGraphs(max_tasks=5)
+    for task, step in before:
+        graphs.add(task, *step)
+    state = pickle.loads(pickle.dumps(graphs.state_dict()))
+    restored = TaskGraphs()
+    restored.load_state_dict(state)
+    assert restored.max_tasks == 5
+    for step in after:
+        graphs.add("a", *step)
+        restored.add("a", *step)
+    assert restored.state_dict() == graphs.state_dict()
+    # What was saved has not grown with the graph.
+    again = TaskGraphs()
+    again.load_state_dict(state)
+    assert again.state_dict() == state
+
+
+def test_what_is_no_state_is_refused_and_changes_nothing() -> None:
+    graphs = TaskGraphs()
+    graphs.add("t", 0, 1, True)
+    good = graphs.state_dict()
+    for bad in (
+        {},
+        {"max_tasks": None, "tasks": [{"task": "t"}]},
+        {**good, "max_tasks": "all"},
+        {**good, "tasks": [{**good["tasks"][0], "distance": []}]},
+    ):
+        refuses(ValueError, "state_dict", graphs.load_state_dict, bad)
+    assert graphs.state_dict() == good
+
+
+def test_nothing_depends_on_the_order_of_hashes() -> None:
+    code = (
+        "from wrappers.credit.task_graph import TaskGraphs; g = TaskGraphs()\n"
+        "for i in range(40): g.add('t', f's{i * 7 % 13}', f's{i * 5 % 11}', i % 17 == 3)\n"
+        "print(g.state_dict())"
+    )
+    found = printed(code, "0")
+    assert found == printed(code, "1")
+    assert "'s0'" in found
+
+
+def test_a_table_is_added_to_the_tasks_that_its_groups_are_named_after():
+    good = [True, True, False]
+    steps = {"state": list("aba"), "next_state": ["b", "goal", "c"], "won": good, "valid": good}
+    table = filled(group=list("xxy"), trajectory=[0, 0, 1], t=[0, 1, 0], **steps)
+    graphs = TaskGraphs()
+    graphs.add_table(table)
+    assert graphs.distances("x") == {"a": 2, "b": 1, "goal": 0}
+    assert "y" not in graphs  # its only step was refused
+    graphs.add_table(table, valid_only=False)
+    assert graphs.distances("y") == {"a": math.inf, "c": math.inf}
+    # The last step of a won episode says where success is, valid or not.
+    graphs = TaskGraphs()
+    graphs.add_table(dataclasses.replace(table, valid=np.zeros(3, bool)))
+    assert graphs.distances("x") == {"b": 1, "goal": 0}
