@@ -18,8 +18,8 @@ from wrappers.credit.forks import refuse_forks
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
 from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.scores import whiten
 from wrappers.credit.token_gae import bi_level_gae, token_gae
-from wrappers.credit.tokens import whiten
 from wrappers.credit.vetta import vetta
 
 Level = Literal["turn", "token", "bi-level", "residual"]

@@ -10,6 +10,9 @@ from baselines.recipes.definition import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 from wrappers.tools import reading
 
+#: The method of a run that names none.
+METHOD = "rewardflow"
+
 
 def check_release(package: str, tested: str) -> None:
     """Raise RuntimeError unless the installed release of an engine is the tested one: their hooks change."""

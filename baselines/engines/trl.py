@@ -26,7 +26,7 @@ from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Step, StepTable, Trajectory
-from baselines.engines import check_credit, check_release, prompting
+from baselines.engines import METHOD, check_credit, check_release, prompting
 from baselines.engines.engine_rows import EngineRow, credited, steps_of
 from baselines.engines.sequences import TokenSequence, token_sequences
 from baselines.play.reply_costs import written
@@ -223,7 +223,7 @@ class Run:
 
     env: str = field(metadata={"help": "registered id, such as AgentRL/Sokoban-v0 or my_module:Env-v0"})
     model: str = field(metadata={"help": "folder of a Hugging Face causal language model"})
-    method: str = field(default="rewardflow", metadata={"help": "credit method: a name in baselines.recipes"})
+    method: str = field(default=METHOD, metadata={"help": "credit method: a name in baselines.recipes"})
     split: str = field(default="train", metadata={"help": "split of the environment that tasks are drawn from"})
     tasks: int = field(default=1000, metadata={"help": "how many tasks of the split, from index 0"})
     num_envs: int = field(default=32, metadata={"help": "episodes that a process plays side by side"})

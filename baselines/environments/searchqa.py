@@ -5,7 +5,7 @@ from agentgym.searchqa.keys import documents_key
 from agentgym.searchqa.player import SearchQAPlayer
 from agentgym.searchqa.protocol import FAILED, INVALID
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
-from baselines.environments.settings import OwnEnv, OwnRow, read
+from baselines.environments.settings import REFERENCE, OwnEnv, OwnRow, read
 
 
 def _words() -> list[str]:
@@ -24,22 +24,21 @@ SEARCHQA = read(
     papers_options={"steps": lambda turns: {"max_turns": turns, "last_turn": "counted"}},
     rows=(
         OwnRow(
-            "r1",
-            "grpo",
-            "GRPO without a search engine: what the policy knows by heart.",
+            "r1", REFERENCE, "Episodes compared without a search engine: what the policy knows by heart.",
             OwnEnv(_ID, {"max_turns": 0, "last_turn": "extra"}),
         ),
-        OwnRow("search_r1", "grpo", "GRPO on the exact match of the answer, with a real search engine.", OwnEnv(_ID)),
         OwnRow(
-            "zerosearch",
-            "grpo",
-            "GRPO on the F1 of the answer, with a simulated search engine that grows noisy; tested with the real one.",
+            "search_r1", REFERENCE, "Episodes compared by the exact match of the answer, with a real search engine.",
+            OwnEnv(_ID),
+        ),
+        OwnRow(
+            "zerosearch", REFERENCE,
+            "Episodes compared by the answer's F1, with a simulated engine that grows noisy; tested with the real one.",
             OwnEnv(_ID, training={"simulator": "rule", "reward": "f1"}, schedule=NoiseCurriculum()),
         ),
         OwnRow(
-            "stepsearch",
-            "ppo",
-            "PPO on rewards of single searches, evidence gained less passages seen before, and of answer and queries.",
+            "stepsearch", "ppo",
+            "Rewards of single searches, evidence gained less passages seen before, and of answer and queries.",
             OwnEnv(_ID, training={"reward": "stepsearch"}),
             {"gamma": 1.0, "lam": 1.0},
         ),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: The model of `policies.tiny`, and the one of `policies.smollm2`; any other name is a model's folder.
 TINY, SMOLLM2 = "tiny", "smollm2"
+#: The method that others are compared with, and that of a run by default.
+REFERENCE = "grpo"
 
 # For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
 # levels and the same for every method. Rollouts use temperature 1 because a clone has a low entropy: at 0.5 its eight

@@ -22,7 +22,7 @@ import transformers
 from agentgym.checks import whole
 from agentgym.registry import known_env
 from baselines.environments.registry import settings_of
-from baselines.environments.settings import SMOLLM2, TINY, tasks
+from baselines.environments.settings import REFERENCE, SMOLLM2, TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from baselines.recipes.definition import Recipe
 from baselines.records.callbacks import Samples
@@ -99,7 +99,7 @@ class Run:
 
 
 def train(
-    env: str, method: str | Callable[[StepTable], Any] = "grpo", *, model: str | Path = TINY,
+    env: str, method: str | Callable[[StepTable], Any] = REFERENCE, *, model: str | Path = TINY,
     clone: int | str | Path | None = None, seed: int = 0, out: str | Path | None = None,
     options: Mapping[str, Any] | None = None, history: int | None = None, lora: int = 0,
     engine: str = "loop", quick: bool = False, progress: bool = True, **settings: Any,

@@ -19,13 +19,12 @@ from benchmarks.console import option
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
-from wrappers.canonical import Key, enriched_key, graphgpo_key, observation_key, rewardflow_key
+from wrappers.canonical import Key, enriched_key
+from wrappers.credit.method import methods
 
-#: The keys that are compared, with what they are made of.
+#: The keys that are compared, with what they are made of: the papers' from the one of fewest parts on, and others.
 KEYS: dict[str, Key] = {
-    "observation (GiGPO)": observation_key,
-    "observation, inventory with status (RewardFlow)": rewardflow_key,
-    "observation, location, inventory with status (GraphGPO)": graphgpo_key,
+    **dict(sorted((method.key for method in methods().values() if method.key), key=lambda key: key[0].count(","))),
     "location, inventory with status": lambda observation, info: f"{info['location']} | {info['inventory']}",
     "observation, admissible commands": enriched_key("admissible_actions"),
 }

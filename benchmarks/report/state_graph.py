@@ -50,7 +50,7 @@ class Node:
 class Edge:
     """Transitions of a group from one node (index) to another with the same action, `count` of them.
 
-    `gain` is the rise of the potential, gamma^d(target) - gamma^d(source), which is 0 for a state without success;
+    `gain` is the rise in value, gamma^d(target) - gamma^d(source), a value of 0 for a state without success;
     `advantage` is the mean that the method gave these steps, None where it gave none.
     """
 
@@ -111,11 +111,11 @@ def graph_of(
     pairs = [(source, target) for source, target, _ in taken]
     hops = depths(len(texts), [(target, source) for source, target in pairs], sorted(goals))
     distance = [0 if i in goals else hops[i] or None for i in range(len(texts))]
-    potential = [0.0 if steps is None else gamma**steps for steps in distance]
+    value = [0.0 if steps is None else gamma**steps for steps in distance]
     depth = depths(len(texts), pairs, starts)
     nodes = [Node(text, distance[i], depth[i], visits[i], i in goals, i in starts) for i, text in enumerate(texts)]
     edges = [
-        Edge(source, target, action, potential[target] - potential[source], count, advantage)
+        Edge(source, target, action, value[target] - value[source], count, advantage)
         for (source, target, action), (count, advantage) in taken.items()
     ]
     return Graph(nodes=nodes, edges=edges, gamma=gamma, **about)

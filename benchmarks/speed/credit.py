@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Reply, StepTable
+from benchmarks import options
 from benchmarks.speed.record import Measurement
 from benchmarks.speed.timing import best_milliseconds
 
@@ -20,7 +21,7 @@ Shape = tuple[int, int, int]
 SHAPE = (16, 8, 50)
 SIZES = ((8, 4, 50), SHAPE, (32, 16, 50), (64, 16, 50), (256, 5, 4))
 QUICK_SIZES = ((8, 4, 50), SHAPE, (256, 5, 4))
-METHODS = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo")
+METHODS = (*options.METHODS[:2], "hgpo", *options.METHODS[2:])
 #: Length of an observation in characters.
 CHARACTERS = 600
 _WORDS = ("a", "the", "and", "table", "lamp", "door", "shelf", "north", "south", "you", "see", "red", "open", "closed")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from agentgym.outside.text import tables_beside
 from benchmarks.console import NONE
 from benchmarks.options import REFERENCE
 from benchmarks.report.page import Page, Table
@@ -21,13 +22,10 @@ from benchmarks.training.records import Record, Setting, Trainings
 #: What clones learn to read, in multiples of the expert's steps.
 CONTEXTS = {"expert": 0.25, "sibling": 1.0}
 CONTROLS = ("right", "wrong", "task")
-METHODS = ("rlsd", "rlcsd", "sdpo")
-#: Settings that an earlier head to head chose; the methods of contexts have the reference's rate. Those that teach
-#: where all lost keep such groups, the others have them replaced, as the tuned reference does.
-_RATE, _REPLACED = "learning_rate=0.0008", "rollout.resample_rounds=10"
-REFERENCES = (
-    f"{REFERENCE} {_RATE} {_REPLACED}", "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}",
-)  # fmt: skip
+_ARMS = tables_beside(__file__, "informed.toml")
+#: Settings of the methods of contexts, by name, and of the others.
+METHODS: dict[str, str] = _ARMS["contexts"]
+REFERENCES = tuple(f"{method} {settings}" for method, settings in _ARMS["references"].items())
 
 
 def named(method: str, context: str, control: str) -> str:
@@ -37,7 +35,7 @@ def named(method: str, context: str, control: str) -> str:
 
 def setting(method: str, context: str, control: str) -> str:
     """Return the label of a method with a context under a control, as it is trained without one given."""
-    return f"{named(method, context, control)} {_RATE}" + ("" if method == "sdpo" else f" {_REPLACED}")
+    return f"{named(method, context, control)} {METHODS[method]}"
 
 
 PAIRS = tuple((method, context) for context in CONTEXTS for method in METHODS)
@@ -126,9 +124,10 @@ def page(study: Trainings) -> Page:
         "method", "context", "seeds", "area", "at the end", f"end - {REFERENCE}", f"area - {REFERENCE}",
         "right - wrong", "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
+    replaced = [name.upper() for arms in _ARMS.values() for name in arms if "resample_rounds" in arms[name]]
     lead = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
         f"{_percent(map(evidence.end, study.clones))} % of the test tasks. No search: {_rates(study)}; "
-        f"groups without contrast are replaced for {REFERENCE.upper()}, RLSD and RLCSD."
+        f"groups without contrast are replaced for {', '.join(replaced[:-1])} and {replaced[-1]}."
     )
     return Page(study.config.name, lead, [Table("privileged contexts", heads, lines, _CAPTION)])

@@ -69,9 +69,9 @@ class Setting:
     def stated(cls, label: str) -> Setting:
         """Return the setting of a label.
 
-        >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
-        Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
-        >>> Setting.stated("grpo loss.old_logprobs=recompute memory.microbatch_tokens=700").training
+        >>> Setting.stated("aem:std=none group_size=4 loss.clip_high=0.28")
+        Setting(recipe='aem:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
+        >>> Setting.stated("aem loss.old_logprobs=recompute memory.microbatch_tokens=700").training
         {'loss.old_logprobs': 'recompute', 'memory.microbatch_tokens': 700}
         """
         method, *words = label.split(" ")
@@ -88,13 +88,12 @@ class Setting:
 def space_of(method: str, rate: float = 1.0, search: Search = "space") -> dict[str, Sequence[Any]]:
     """Return what is searched for a method, without what its name says already, and the multiples of a learning rate.
 
-    >>> space_of("gigpo:gamma=0.9")
-    {'learning_rate': [0.5, 1.0, 2.0]}
-    >>> space_of("grpo:std=none", 0.5)
+    >>> from benchmarks.options import REFERENCE
+    >>> space_of(f"{REFERENCE}:std=none", 0.5)
     {'learning_rate': [0.25, 0.5, 1.0], 'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
-    >>> size_of("grpo"), size_of("grpo", "rates"), size_of("grpo:resample_rounds=0", "rates")
+    >>> size_of(REFERENCE), size_of(REFERENCE, "rates"), size_of(f"{REFERENCE}:resample_rounds=0", "rates")
     (24, 6, 3)
-    >>> space_of("oracle", search="rates-kl")
+    >>> space_of("aem", search="rates-kl")
     {'learning_rate': [0.5, 1.0, 2.0], 'loss.kl': (0.0, 0.01)}
     """
     name, *given = method.split(":")
@@ -117,7 +116,7 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
     random order, all of them before one of them again. As many settings as there are: each of them.
 
-    >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
+    >>> [setting.training["learning_rate"] for setting in draw("aem", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
     """
     space, size = space_of(method, rate, search), size_of(method, search)

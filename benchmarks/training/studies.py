@@ -17,12 +17,13 @@ from typing import Annotated, Any
 
 from rich.console import Console
 
+from agentgym.outside.text import tables_beside
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files, options
 from benchmarks.console import NONE
-from benchmarks.options import REFERENCE, WHERE, of
+from benchmarks.options import WHERE, of
 from benchmarks.report.page import Figure, Page, Table, put
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
@@ -184,37 +185,8 @@ def _arms(methods: Sequence[str], settings: Mapping[str, str]) -> tuple[Arm, ...
     )
 
 
-_BOTH = (REFERENCE, "graphgpo")
-#: Every arm of the staleness has the correction, so that they differ in the age of their episodes alone.
-_CORRECTED = [f"{method} loss.old_logprobs=recompute loss.tis=2" for method in _BOTH]
-_SIZES = {"eval_tasks": 256}
+#: Every study, by its name.
 STUDIES: dict[str, PaperStudy] = {
-    study.name: study
-    for study in (
-        PaperStudy(
-            "rollout-budget", "What do more rollouts per task, or per run, gain?",
-            _arms(_BOTH, {"25,000": " token_budget=25000", "50,000": " token_budget=50000", "100,000": ""}),
-            "reply tokens of a run", sizes=_SIZES,
-        ),
-        PaperStudy(
-            "group-size", "Which group size is best for a fixed number of episodes?",
-            # 128 episodes an iteration.
-            _arms(_BOTH, {"2": " groups=64 group_size=2", "8": "", "16": " groups=8 group_size=16"}),
-            "episodes of a group", sizes=_SIZES,
-        ),
-        PaperStudy(
-            "distance", "Should a state's value come from its nearest success or the mean of all successes?",
-            _arms(["rewardflow"], {"nearest": "", "mean": ":aggregate=mean"}), "distance", sizes=_SIZES,
-        ),
-        PaperStudy(
-            "normalisation", "Should advantages be divided by a standard deviation?",
-            _arms([REFERENCE, "gigpo", "graphgpo"], {"group": "", "none": ":std=none"}),
-            "divided by the deviation of", sizes=_SIZES,
-        ),
-        PaperStudy(
-            "staleness", "What does training lose with episodes of older weights?",
-            _arms(_CORRECTED, {"0": "", **{age: f" rollout.staleness={age}" for age in "124"}}),
-            "updates behind", "corridor", 3_000,
-        ),
-    )
-}  # fmt: skip
+    row["name"]: PaperStudy(arms=_arms(row.pop("methods"), row.pop("settings")), **row)
+    for row in tables_beside(__file__, "studies.toml")["study"]
+}

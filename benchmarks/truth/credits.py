@@ -4,6 +4,7 @@ The best combination that was found on validation tasks is `wrappers.credit.fron
 they are worth can be measured again.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,14 +15,12 @@ from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.options import METHODS
+from wrappers.credit.evidence import GRAPH, graph_steps
 from wrappers.credit.fill_silent import fill_silent
 from wrappers.credit.frontier import PRESETS as FRONTIER_PRESETS
 from wrappers.credit.frontier import frontier, frontier_values
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.method import ENTROPY, Credit, credits, methods
 from wrappers.credit.potential import potential
-from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
 
 #: Parts of credits that are no method's own.
@@ -29,11 +28,11 @@ REFERENCE, BRANCHES, COMBINED = "reference", "branches", "combined"
 #: What differences are taken to: the step part of the method that needs no graph.
 BASELINE = f"{METHODS[1]} step"
 #: Credits that are made while a player is measured.
-VINE, ORACLE, RANDOM, SOLVER = "vine", "oracle", "random", "turn_credit total, solver"
+BRANCHED, TRUE, RANDOM, SOLVER = "vine", "oracle", "random", "turn_credit total, solver"
 #: The name under which the chosen combination is measured.
 CHOSEN = "frontier"
 #: Methods of the league that come from this project, not from a paper.
-OWN = ("attribution", "graphgpo_filled")
+OWN = tuple(name for name, method in methods().items() if method.ours)
 #: Credits that are shown beside others: of the default benchmark's methods the step part, where there is one.
 BESIDE = (METHODS[0], *(f"{name} step" for name in METHODS[1:]))
 #: Share of a credit that fills in for another, or that only breaks its ties.
@@ -49,7 +48,6 @@ WITHOUT_ROWS = {
     ", ".join(name for name, method in methods().items() if method.unmeasured == reason): reason for reason in _REASONS
 }
 
-graph_steps = functools.partial(graphgpo, beta_episode=0.0)
 bellman = functools.partial(potential, preset="gated_bepo", alpha_episode=0.0, lam=0.0, gate="none", contrast="state")
 _frontier = functools.partial(frontier, alpha_episode=0.0)
 
@@ -62,10 +60,10 @@ def best_gain(table: StepTable) -> Floats:
 
 _PLAIN: Any = {"optimism": 0.0, "share": 0.0}
 _COMBINED: Mapping[str, Callable[[StepTable], Floats]] = {
-    # Where GraphGPO's step level is 0, a share of the return against the group's others.
-    "graphgpo, else rloo": lambda table: fill_silent(graph_steps(table), rloo(table, outcome="won"), _SHARE),
+    # Where the graph's step level is 0, a share of the return against the group's others.
+    f"{GRAPH}, else rloo": lambda table: fill_silent(graph_steps(table), rloo(table, outcome="won"), _SHARE),
     # ECPO's counts the more the surer means of returns are in a state.
-    "graphgpo and ecpo": lambda table: graph_steps(table) + potential(table, preset="ecpo", alpha_episode=0.0),
+    f"{GRAPH} and ecpo": lambda table: graph_steps(table) + potential(table, preset="ecpo", alpha_episode=0.0),
     "bellman, variance gate": functools.partial(bellman, gate="variance"),
     "bellman, shrunk": functools.partial(bellman, prior=2.0),
     "bellman, shrunk, variance gate": functools.partial(bellman, prior=2.0, gate="variance"),
@@ -83,16 +81,17 @@ COMBINATIONS = (
     # Most changes are for the better: a credit that says so of every step shows what `right` is worth.
     Credit("always right", REFERENCE, "", lambda table: np.ones(len(table))),
 )
-#: The same methods divided by other deviations, and RewardFlow by other distances.
-_flow = functools.partial(rewardflow, alpha_trajectory=0.0)
+#: The same methods divided by other deviations, and a method of the state graph by other distances.
 _VARIANTS = {
     "normalisation": tuple(
-        Credit(f"{give.__name__}, std={std}", COMBINED, "", functools.partial(give, std=std))
-        for give in (gigpo, rewardflow, graphgpo) for std in ("group", "batch", "none")
+        Credit(f"{name}, std={std}", COMBINED, "", functools.partial(methods()[name].credit, std=std))
+        for name in METHODS[1:] for std in ("group", "batch", "none")
     ),
     "distance": (
-        Credit("nearest success", COMBINED, "", _flow),
-        Credit("mean over successes", COMBINED, "", functools.partial(_flow, aggregate="mean")),
+        *(
+            dataclasses.replace(credit, part=COMBINED)
+            for method in methods().values() for credit in method.credits if credit.part == "distance"
+        ),
         # The other mean: not over successes, but over the ways that the group took on from a state.
         Credit("mean over ways on", COMBINED, "", bellman),
     ),
@@ -113,9 +112,9 @@ _KNOWN = {credit.name: credit for credits in (*SETS.values(), WITH_PROBABILITIES
 
 
 def graph_else_vine(vine: Credit) -> Credit:
-    """Return GraphGPO's step level, and where it is 0 a share of `vine`'s credit, which needs continuations."""
+    """Return the graph's step level, and where it is 0 a share of `vine`'s credit, which needs continuations."""
     return Credit(
-        "graphgpo, else vine", COMBINED, "", lambda table: fill_silent(graph_steps(table), vine.give(table), _SHARE)
+        f"{GRAPH}, else vine", COMBINED, "", lambda table: fill_silent(graph_steps(table), vine.give(table), _SHARE)
     )
 
 

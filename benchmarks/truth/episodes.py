@@ -22,7 +22,7 @@ from benchmarks.json_files import ResultsError, check_known
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.run import job_of, learned, learned_config
-from benchmarks.truth.credits import RANDOM, VINE
+from benchmarks.truth.credits import BRANCHED, RANDOM
 from policies.scripted import NoisyExpert
 from wrappers.canonical import CanonicalStates
 from wrappers.distance import Distances
@@ -141,7 +141,7 @@ def make_config(
         check=check,
         branches=branches,
         gamma=gamma,
-        credits=[*credits, *([VINE] if branches else []), RANDOM],
+        credits=[*credits, *([BRANCHED] if branches else []), RANDOM],
         resamples=1000,
         seed=seed,
         split=split,

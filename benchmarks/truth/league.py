@@ -162,7 +162,7 @@ def measure(
     for truth in truths:
         beside = [
             (Credit(reference, sets.REFERENCE, "", lambda table: noise), values)
-            for reference, values in ((sets.ORACLE, truth.values), (sets.RANDOM, noise))
+            for reference, values in ((sets.TRUE, truth.values), (sets.RANDOM, noise))
             if reference in config.credits
         ]
         held.append(hold(truth, table, {size: [*each, *beside] for size, each in given.items()}, weights))
@@ -196,7 +196,7 @@ def credits_of(config: playing.TruthConfig, env: str, name: str, played: Played)
     found = state_continuations(played, config.branches, config.seed)
     outcome = playing.scripted_of(env).outcome
     scores = vine(played.table, continuations=found, outcome=outcome, gamma=config.gamma)
-    return [*credits, Credit(sets.VINE, sets.BRANCHES, "", lambda table: scores)], len(found)
+    return [*credits, Credit(sets.BRANCHED, sets.BRANCHES, "", lambda table: scores)], len(found)
 
 
 def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:
@@ -258,7 +258,7 @@ def configure_ranking(
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
-        str, option("Set of credits: published (up to GraphGPO), 2026 (and four older ones), all, combinations.")
+        str, option("Set of credits: published (before 2026), 2026 (and four older ones), all, combinations.")
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
@@ -268,7 +268,7 @@ def configure_ranking(
     """
     return playing.make_config(
         RANKED_QUICK if quick else RANKED, envs=[SOKOBAN], players=player, models=policy, tasks=groups, seed=seed,
-        credits=[*sets.names_of(credits), sets.ORACLE],
+        credits=[*sets.names_of(credits), sets.TRUE],
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
 from tests.goldens.environments import VARIANTS
+from tests.playing import begun
 from tests.processes import printed
 from tests.refusals import refuses
 from tests.robustness.playing import FORMS, check_vector, texts_in
@@ -69,7 +70,7 @@ def test_info_has_the_same_keys_and_types_at_every_step(env_id: str) -> None:
             assert not info["won"] or over
 
 
-def test_every_task_of_a_split_has_an_index_and_an_id(env_id: str) -> None:
+def test_every_task_of_a_split_has_an_index_and_an_id_and_their_number_is_where_indices_end(env_id: str) -> None:
     env: Any = gym.make(env_id).unwrapped
     other = gym.make(env_id)
     for split in env.tasks.splits:
@@ -86,6 +87,9 @@ def test_every_task_of_a_split_has_an_index_and_an_id(env_id: str) -> None:
     for wrong in ("no such split", 3, None):
         for method in (env.num_tasks, env.task_ids):
             refuses(ValueError, r"unknown split .*known: ", method, wrong)
+    assert "test" in env.tasks.splits or "use " in refusal(env, {"split": "test"})
+    for split in env.tasks.splits:
+        check_indices(env, split)
 
 
 def test_an_option_that_is_none_is_not_given(env_id: str) -> None:
@@ -102,7 +106,7 @@ def test_an_option_that_is_none_is_not_given(env_id: str) -> None:
     assert env.reset(options={"task_id": task_id, **dict.fromkeys(others)})[1]["task_id"] == task_id
 
 
-def test_an_index_may_be_of_numpy_and_one_that_is_none_is_refused(env_id: str) -> None:
+def test_indices_may_be_of_numpy_and_those_and_ids_that_are_none_are_refused(env_id: str) -> None:
     env = gym.make(env_id)
     expected = env.reset(seed=0, options={"index": 2})[1]["task_id"]
     for index in (np.int64(2), np.int8(2), np.uint64(2)):
@@ -111,17 +115,6 @@ def test_an_index_may_be_of_numpy_and_one_that_is_none_is_refused(env_id: str) -
     assert (task_id, type(task_id)) == (expected, str)
     for index in (-1, np.int64(-1), 1.0, np.float64(0), True, np.True_, "0", [0], np.array([0]), (), b"0"):
         refuses(ValueError, "option 'index' must be an integer of at least 0", env.reset, options={"index": index})
-
-
-def test_the_number_of_tasks_is_where_indices_end(env_id: str) -> None:
-    env: Any = gym.make(env_id).unwrapped
-    assert "test" in env.tasks.splits or "use " in refusal(env, {"split": "test"})
-    for split in env.tasks.splits:
-        check_indices(env, split)
-
-
-def test_a_task_id_that_is_none_and_two_ways_to_name_a_task_are_refused(env_id: str) -> None:
-    env = gym.make(env_id)
     for task_id in ("", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True):
         assert len(refuses(ValueError, "task", env.reset, seed=0, options={"task_id": task_id})) < 15_000
     task_id = env.reset(seed=0)[1]["task_id"]
@@ -174,11 +167,21 @@ def test_whatever_is_said_is_a_step_that_shows_clean_text_and_an_invalid_action_
             assert env.step("x")[0] in env.observation_space
 
 
-def test_what_needs_an_episode_says_so(env_id: str) -> None:
+def test_what_needs_an_episode_wrong_options_and_unknown_arguments_are_explained(env_id: str) -> None:
     env: Any = gym.make(env_id, render_mode="ansi").unwrapped
     for method in ("render", "distance", "distance_bounds", "optimal_actions", "snapshot"):
         if hasattr(env, method):
             refuses(ResetNeeded, r"no episode yet; call reset\(\) first", getattr(env, method))
+    refuses(ValueError, "did you mean 'split'", env.reset, options={"spilt": "train"})
+    refuses(ValueError, "train", env.reset, options={"split": "trian"})
+    refuses(ValueError, "render_mode", lambda: type(env.unwrapped)(render_mode="hologram"))
+    for make in (gym.make, gym.make_vec):
+        refuses(TypeError, r"unknown argument 'foo'; known: .*'expert', 'render_mode'", make, env_id, foo=1)
+        refuses(TypeError, r"unknown argument 'spilt'; .*did you mean 'split'", make, env_id, spilt="train")
+    words = r"unknown argument 'autoreset'; .*did you mean 'autoreset_mode'"
+    refuses(TypeError, words, gym.make_vec, env_id, num_envs=2, autoreset="Disabled")
+    words = r"vector_kwargs={'shared_memory': False}"
+    refuses(ValueError, words, gym.make_vec, env_id, num_envs=2, vectorization_mode="async")
 
 
 def test_a_branch_goes_through_the_wrappers_of_make(env_id: str) -> None:
@@ -231,8 +234,7 @@ def test_snapshot_replays_exactly(env_id: str) -> None:
 @pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2, autoreset_mode="Disabled")])
 def test_a_copy_goes_on_in_the_middle_of_an_episode(env_id: str, make: Any, copied: Any) -> None:
     for form in forms(env_id):
-        env = make(env_id, **form)
-        env.reset(seed=3)
+        env = begun(make(env_id, **form), seed=3)
         *_, over, cut, info = env.step("hm" if make is gym.make else ["hm"] * 2)
         other, later = copied(env), copied(env)
         over, turns = bool(np.all(over | cut)), itertools.count(1)
@@ -255,8 +257,7 @@ def admissible(info: dict[str, Any]) -> Any:
 
 
 def test_time_limit_is_truncation_and_stock_wrappers_work(env_id: str) -> None:
-    env = RecordEpisodeStatistics(gym.make(env_id, max_episode_steps=3))
-    env.reset(seed=0)
+    env = begun(RecordEpisodeStatistics(gym.make(env_id, max_episode_steps=3)), seed=0)
     for _ in range(2):
         assert not env.step("no such command")[3]
     *_, terminated, truncated, info = env.step("no such command")
@@ -270,20 +271,6 @@ def test_expert_wins(env_id: str) -> None:
     for _ in range(envs.unwrapped.max_episode_steps):
         *_, infos = envs.step(list(infos["expert_action"]))
     assert infos["won"].all()
-
-
-def test_wrong_options_and_unknown_arguments_are_explained(env_id: str) -> None:
-    env = gym.make(env_id)
-    refuses(ValueError, "did you mean 'split'", env.reset, options={"spilt": "train"})
-    refuses(ValueError, "train", env.reset, options={"split": "trian"})
-    refuses(ValueError, "render_mode", lambda: type(env.unwrapped)(render_mode="hologram"))
-    for make in (gym.make, gym.make_vec):
-        refuses(TypeError, r"unknown argument 'foo'; known: .*'expert', 'render_mode'", make, env_id, foo=1)
-        refuses(TypeError, r"unknown argument 'spilt'; .*did you mean 'split'", make, env_id, spilt="train")
-    words = r"unknown argument 'autoreset'; .*did you mean 'autoreset_mode'"
-    refuses(TypeError, words, gym.make_vec, env_id, num_envs=2, autoreset="Disabled")
-    words = r"vector_kwargs={'shared_memory': False}"
-    refuses(ValueError, words, gym.make_vec, env_id, num_envs=2, vectorization_mode="async")
 
 
 @cache

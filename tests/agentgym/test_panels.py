@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym.alfworld.official.dataset import open_split
 from agentgym.outside.text import DataError
 from agentgym.panels import OpenPanel, Panel, PanelError, find_panel, open_panel, panel_names, pin_of
 from agentgym.sokoban.generated import LevelSpec, generate
@@ -43,9 +44,8 @@ def test_generated_panels_are_those_that_are_pinned(name: str) -> None:
 
 def test_a_panels_hash_is_that_of_its_content_alone(tmp_path: Path) -> None:
     one = open_panel(FILES, {"levels": write(tmp_path / "one", {"a.txt": [0, 1, 2], "b.txt": [3, 4, 5]})})
-    other = open_panel(
-        FILES, {"levels": write(tmp_path / "other", {"z.xsb": [5, 2], "b.txt": [4, 0, 3], "a.txt": [1]})}
-    )
+    folder = write(tmp_path / "other", {"z.xsb": [5, 2], "b.txt": [4, 0, 3], "a.txt": [1]})
+    other = open_panel(FILES, {"levels": folder})
     assert (one.hash, digests(one)) == (other.hash, digests(other))
     assert [task.id for task in one.tasks] != [task.id for task in other.tasks]
     less = open_panel(FILES, {"levels": write(tmp_path / "less", {"a.txt": [0, 1, 2, 3, 4]})})
@@ -58,7 +58,7 @@ def test_a_panels_hash_is_that_of_its_content_alone(tmp_path: Path) -> None:
     assert open_panel(longer, levels).hash != found.hash
 
 
-def test_panels_have_versions_and_first_tasks_are_panels_of_their_own() -> None:
+def test_panels_have_versions_first_tasks_are_panels_and_what_is_unknown_is_explained(monkeypatch) -> None:
     found = open_panel("sokoban/generated@1")
     few = found.first(3)
     assert (few.tasks, few.panel.name) == (found.tasks[:3], "sokoban/generated@1[:3]")
@@ -73,9 +73,6 @@ def test_panels_have_versions_and_first_tasks_are_panels_of_their_own() -> None:
         assert name.endswith("@1")
         assert (not rule.data) == (name in GENERATED or "generated" in name or name.startswith("sokoban/")), name
     assert len(panel_names()) == len(set(panel_names()))
-
-
-def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
     refuses(PanelError, "did you mean 'alfworld/valid_seen@1'", open_panel, "alfworld/valid_sen@1")
     words = "'max_episode_steps' belongs to the panel"
@@ -83,31 +80,22 @@ def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatc
     refuses(DataError, r"needs data: give the argument 'data' .*ALFWORLD_DATA", open_panel, "alfworld/valid_seen@1")
 
 
-@pytest.fixture(scope="module")
-def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All games of "valid_seen", written in the reverse order of their names."""
-    folder = tmp_path_factory.mktemp("alfworld")
-    for split, task_id, name, content in sorted(files("valid_seen"), reverse=True):
-        path = folder / "json_2.1.1" / split / task_id / name
+def test_official_games_are_pinned_and_a_changed_one_is_named(tmp_path: Path) -> None:
+    for split, task_id, name, content in sorted(files("valid_seen"), reverse=True):  # in the reverse order of names
+        path = tmp_path / "json_2.1.1" / split / task_id / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    return folder
-
-
-def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) -> None:
-    found = open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
+    found = open_panel("alfworld/valid_seen@1", {"data": tmp_path, "cache": "off"})
     assert (found.pinned, len(found.tasks)) == (True, 140)
-    trials = sorted((official / "json_2.1.1" / "valid_seen").glob("*/*"))
+    trials = sorted((tmp_path / "json_2.1.1" / "valid_seen").glob("*/*"))
     game = trials[3] / "game.tw-pddl"
     kept = game.read_text(encoding="utf-8")
     # one thing less that can be picked up
     game.write_text(re.sub(r"\(pickupable [A-Z][^)]*\)", "", kept, count=1), encoding="utf-8")
-    from agentgym.alfworld.official.dataset import open_split
-
     try:
         assert game.read_text(encoding="utf-8") != kept
         open_split.cache_clear()
-        given = {"data": official, "cache": "off"}
+        given = {"data": tmp_path, "cache": "off"}
         refuses(DataError, f"1 of 140 tasks .* the first.*{trials[3].name}", open_panel, "alfworld/valid_seen@1", given)
         shutil.rmtree(trials[3].parent)
         open_split.cache_clear()
@@ -119,8 +107,8 @@ def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) ->
 def test_boxoban_levels_are_pinned_and_others_refused() -> None:
     hard = oracle("boxoban", "hard_000.txt.xz")
     assert open_panel("boxoban/hard-000@1", {"levels": hard}).pinned
-    with pytest.raises(DataError, match="1000 of 1000 tasks are not among the panel's 1000; the first"):
-        open_panel("boxoban/unfiltered-train-000@1", {"levels": hard})
+    words = "1000 of 1000 tasks are not among the panel's 1000; the first"
+    refuses(DataError, words, open_panel, "boxoban/unfiltered-train-000@1", {"levels": hard})
 
 
 @needs_data

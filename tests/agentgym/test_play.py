@@ -57,7 +57,7 @@ def boards(shown: str) -> list[str]:
     return ["/".join(line for line in part.splitlines() if line.startswith("#")) for part in shown.split("> ")]
 
 
-def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
+def test_undo_save_and_restore_go_back_and_a_colon_and_an_open_place_are_understood(play) -> None:
     status, shown = play(
         ["sokoban", "--split", "test", "--index", "3", "--set", "max_episode_steps=3"],
         "1", "save", "undo", "undo", "restore", "1", "1", "1", "undo", "quit",
@@ -69,9 +69,6 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
     assert "this is the beginning" in shown
     assert "\nout of time: return -0.3 in 3 steps." in shown
     assert "the episode is over: type again, undo or quit" in shown
-
-
-def test_a_colon_and_an_open_place(play) -> None:
     game = ["ALFWorld", "--set", "data=generated", "--seed", "0"]
     assert "Available commands" in play(game, "help")[1]
     assert "undo the last command" in play(game, ":help")[1]

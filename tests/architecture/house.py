@@ -51,7 +51,7 @@ LIMITS = (
     Limit("files directly in agentgym", 10),
     Limit("files directly in policies", 10),
     Limit("files that name an environment", 4, asserted=True),
-    Limit("files that name a method", 2),
+    Limit("files that name a method", 2, asserted=True),
     Limit("files that name a scorer", 1),
     Limit("fields of TrainerConfig", 14, asserted=True),
     Limit("files of an iteration", 35),

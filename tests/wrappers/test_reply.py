@@ -1,23 +1,28 @@
-"""Replies by hand and as random strings, in both wrappers; the penalty of refused actions."""
+"""Replies by hand and as random strings, in both wrappers; what models write reaches prompts, parsers and planes."""
 
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.outside.text import clean
+from agentgym.outside.text import MOST_CHARACTERS, clean
 from agentgym.rollout import collect
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import Scripted, begun, corridor
 from tests.refusals import refuses
+from wrappers import PromptWindow, VectorPromptWindow
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
+from wrappers.shaping import GraphShaping
+from wrappers.symbols import DiscreteActions, SymbolPlanes
 
 E = ReplyError
 ADD = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "required": ["a"]}}
@@ -29,29 +34,20 @@ BLOCKS = {"command_tags": ("search", "answer")}
     "text, command, error",
     ("<action>up</action>", "up", E.OK),
     ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
-    ("I say: <ACTION>Up</Action> now", "Up", E.OK),
     ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
-    ("<action>b</action><think>done</think>", "b", E.OK),
     ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
     ("up", "", E.NO_ACTION),
-    ("<think>up</think>", "", E.NO_ACTION),
     ("< action>up</ action>", "", E.NO_ACTION),
     ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
     ("<action>up", "", E.UNCLOSED_ACTION),
     ("<action>up<action>down</action>", "", E.NESTED_TAG),
     ("up</action>", "", E.STRAY_TAG),
-    ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
     ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
     ("<action> \n\t </action>", "", E.EMPTY_ACTION),
 )
 def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text)
     assert (parsed.command, parsed.error) == (command, error)
-
-
-def test_thoughts_are_kept_and_wrong_calls_named() -> None:
-    assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
-    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
 
 
 @cases(
@@ -80,13 +76,10 @@ def test_thoughts_are_kept_and_wrong_calls_named() -> None:
     (CALLS, "I would add 1.", "", E.NO_ACTION),
     (CALLS, '<tool_call>{"name": "add", "arguments": {"a": 1, "a": 2}}</tool_call>', "", E.UNREADABLE_CALL),
     (CALLS, 'add(a="1")', "", E.WRONG_CALL),
-    (CALLS, "sub(a=1)", "", E.WRONG_CALL),
     (CALLS, "add(a=1) add(a=2)", "", E.SEVERAL_ACTIONS),
     (CALLS | {"several": "first"}, "add(a=1) add(", "add(a=1)", E.OK),
     (CALLS | {"several": "last"}, "add(a=1) add(a=2)", "add(a=2)", E.OK),
     (CALLS | {"several": "all"}, "add(a=1) add(a=2)", "add(a=1)\nadd(a=2)", E.OK),
-    (CALLS | {"several": "all"}, "add(a=1) sub(a=2)", "", E.WRONG_CALL),
-    (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
     (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
     ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
     (BLOCKS, "<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", E.OK),
@@ -99,9 +92,7 @@ def test_thoughts_are_kept_and_wrong_calls_named() -> None:
     (BLOCKS, "<search>a</search><answer>b</answer>", "", E.SEVERAL_ACTIONS),
     (BLOCKS, "<search>a</search><action>b</action>", "", E.SEVERAL_ACTIONS),
     (BLOCKS, "<search>a", "", E.UNCLOSED_ACTION),
-    (BLOCKS, "<search>a</answer>", "", E.UNCLOSED_ACTION),
     (BLOCKS, "</search>", "", E.STRAY_TAG),
-    (BLOCKS, "no block", "", E.NO_ACTION),
 )
 def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
     parsed = parse_reply(text, **options)
@@ -154,14 +145,12 @@ def _naive(text: str) -> tuple[str, ReplyError]:
     return actions[0], E.OK
 
 
-@given(replies)
-def test_random_replies_equal_the_naive_reading(text: str) -> None:
+@given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
+def test_random_replies_equal_the_naive_reading_and_have_a_command_or_an_error(
+    text: str, think: bool, several: str, outside: str
+) -> None:
     parsed = parse_reply(text)
     assert (parsed.command, parsed.error) == _naive(clean(text))
-
-
-@given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
-def test_a_command_is_empty_exactly_when_there_is_an_error(text: str, think: bool, several: str, outside: str) -> None:
     parsed = parse_reply(text, require_think=think, several=several, outside=outside, max_length=4)  # type: ignore[arg-type]
     assert (parsed.command == "") == (parsed.error is not E.OK)
 
@@ -191,7 +180,7 @@ def test_work_grows_linearly_with_the_reply(unit: str) -> None:
     assert not set("*+{") & set(_tags("action", "think", True).pattern)
 
 
-def test_the_single_wrapper() -> None:
+def test_the_single_wrapper_of_which_nobody_is_warned() -> None:
     env = ReplyParser(CorridorEnv())
     observation, info = env.reset(options={"index": 2})
     assert (observation, info["command"], info["reply_error"]) == ("cell 2", "", "")
@@ -206,9 +195,16 @@ def test_the_single_wrapper() -> None:
     env = ReplyParser(gym.make("AgentRL/Sokoban-v0"), action_tag="move")
     again = begun(gym.make(env.spec), seed=0)
     assert again.step("<move>up</move>")[-1]["command"] == "up"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ReplyParser(CorridorEnv())
+        VectorReplyParser(CorridorVectorEnv(2))
+        VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv]))
 
 
-def test_command_tags_are_those_of_the_environment() -> None:
+def test_thoughts_are_kept_and_command_tags_are_those_of_the_environment() -> None:
+    assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
+    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
     assert parse_reply("<search>a</search>").error == "no_action"
     assert parse_reply("<search>a</search><action>up</action>").command == "up"
     assert parse_reply("<search>a</search><answer>b", several="first", **BLOCKS).command == "<search>a</search>"
@@ -242,14 +238,6 @@ def test_a_second_parser_is_warned_of_once(inside: Any) -> None:
         parser(env)
     assert [warning.filename for warning in caught] == [__file__]
     env.close()
-
-
-def test_one_parser_is_not_warned_of() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ReplyParser(CorridorEnv())
-        VectorReplyParser(CorridorVectorEnv(2))
-        VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv]))
 
 
 def test_where_a_parser_reads_replies_a_refused_first_batch_is_said_to_be_the_policys() -> None:
@@ -289,7 +277,6 @@ SPOKEN = '{"action_type": "speak",\n "argument": "Hi: {you}"}'
     ("Action: search **", ("", "search **")),  # no emphasis opened
     ("Action: `go left`", ("", "go left")),
     ("**Action: ``go left`` **", ("", "go left")),
-    ("Action: `a` or `b`", ("", "`a` or `b`")),
     ("Action: `go", ("", "`go")),
     ("", ("", None)),
 )  # fmt: skip
@@ -324,3 +311,118 @@ def test_the_penalty_of_one_environment() -> None:
     assert (env.step("left")[1], env.step("<action>left</action>")[1]) == (-0.75, 0.0)
     env = begun(gym.make(InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=3.0).spec), seed=0)
     assert env.step("dance")[1] == pytest.approx(-3.1)
+
+
+BOARD: gym.Env[Any, Any] = gym.make("AgentRL/Sokoban-v0")
+PLANES = SymbolPlanes(BOARD)
+
+
+def board(text: str) -> str:
+    try:
+        PLANES.observation(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_replies_are_cleaned_and_read_up_to_a_limit() -> None:
+    parsed = parse_reply("<think>\x1b[1m\ud800</think><action>go \udfff north</action>")
+    assert (parsed.command, parsed.thought) == ("go \ufffd north", "\ufffd[1m\ufffd")
+    assert type(parse_reply(np.str_("<action>up</action>")).command) is str
+    late = " " * MOST_CHARACTERS + "<action>up</action>"
+    assert (parse_reply(late).error, parse_reply(late[19:]).command) == ("no_action", "up")
+    assert len(board("#\n" * 500_000)) < 3000
+    assert "expected a board of 6 rows of 6 cells" in board("#\n" * 500_000)
+    window = begun(PromptWindow(BOARD, instructions=False), seed=0)
+    messages = window.step("\ud800 dance")[0]
+    assert "\ufffd dance" in messages[0]["content"]
+    messages[0]["content"].encode()
+    env = begun(ReplyParser(gym.make("AgentRL/Sokoban-v0")), seed=0)
+    assert type(env.step(np.str_("<action>up</action>"))[-1]["command"]) is str
+
+
+@pytest.mark.parametrize("make", [list, tuple, lambda replies: np.array(replies, object), np.array])
+def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -> None:
+    replies = ["<think>so</think><action>up</action>", "up", "<action>left</action>"]
+    envs = begun(VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=3))), seed=0)
+    messages, rewards, *_, infos = envs.step(make(replies))
+    assert infos["command"].tolist() == ["up", "", "left"]
+    assert {type(command) for command in infos["command"]} == {str}
+    assert "Step 1, you did: left" in messages[2][-1]["content"]
+    assert rewards.shape == (3,)
+    for batch in ({"<action>up</action>", "up"}, {"a": 1, "b": 2}, iter(["up"] * 3), "up", ["up"]):
+        refuses((TypeError, ValueError), r"one reply per sub-environment \(3\)", envs.step, batch)
+
+
+LEVEL = "#####\n#PXO#\n#___#\n#####"
+
+
+def naive(board: str, symbols: str) -> list[list[list[int]]]:
+    return [[[int(cell == symbol) for cell in row] for row in board.split("\n")] for symbol in symbols]
+
+
+@pytest.mark.parametrize("style", [{}, {"symbols": "xsb"}, {"symbols": "xsb", "separator": " | "}])
+def test_planes_follow_the_board(style: dict) -> None:
+    env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1, **style))
+    planes, _ = env.reset(options={"level": LEVEL})
+    # The key is the board in default symbols; both sets name the same kinds in the same order.
+    assert planes.tolist() == naive(LEVEL, "#_OX√PS")
+    planes, *_ = env.step("right")
+    assert planes.tolist() == naive("#####\n#_P√#\n#___#\n#####", "#_OX√PS")
+    assert planes in env.observation_space
+    assert planes.dtype == np.uint8
+
+
+def test_boards_of_other_sizes_and_alphabets() -> None:
+    env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(6, 7)), dtype="float32")
+    assert env.observation_space == gym.spaces.Box(0, 1, (7, 6, 7), np.float32)
+    for index in range(20):
+        planes, info = env.reset(options={"index": index})
+        assert (planes.tolist(), planes.dtype) == (naive(info["state_key"], "#_OX√PS"), np.float32)
+    env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1, symbols="xsb", separator=" "))
+    planes, _ = env.reset(options={"level": "#####\n#@$.#\n#   #\n#####"})
+    planes, *_ = env.step("right")
+    assert planes.tolist() == naive("#####\n# @*#\n#   #\n#####", "# .$*@+")
+    inner = gym.make("AgentRL/Sokoban-v0", size=(5, 6))
+    with pytest.raises(ValueError, match=r"5 rows of 6 cells, got .* \[5, 5, 5, 5\]; pass fill="):
+        SymbolPlanes(inner).reset(options={"level": LEVEL})
+    planes, _ = SymbolPlanes(inner, fill="#").reset(options={"level": LEVEL})
+    assert planes.tolist() == naive("######\n#PXO##\n#___##\n######\n######", "#_OX√PS")
+    with pytest.raises(ValueError, match="got rows of lengths"):
+        SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=4, boxes=1), fill="#").reset(options={"level": LEVEL})
+    env = SymbolPlanes(CorridorEnv(), symbols="cel 0123456789", shape=(1, 6))
+    planes, _ = env.reset(options={"index": 2})
+    assert planes[:, 0].argmax(0).tolist() == [0, 1, 2, 2, 3, 6]
+    with pytest.raises(ValueError, match="cells of one character with ' ' between them"):
+        SymbolPlanes(CorridorEnv(), symbols="cel 0123456789", shape=(1, 3), separator=" ").reset()
+    wrong = SymbolPlanes(CorridorEnv(), symbols="el 0123456789", shape=(1, 6))
+    refuses(ValueError, "symbol 'c' is not in the alphabet", wrong.reset)
+    refuses(TypeError, "text boards, got dict", SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset, seed=0)
+
+
+@cases(
+    "options, words",
+    ({}, "pass symbols="),
+    ({"symbols": "ab"}, "shape="),
+    ({"symbols": "aa", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "a\n", "shape": (1, 6)}, "line break"),
+    ({"symbols": "ab", "shape": (0, 6)}, "at least 1"),
+    ({"symbols": "ab", "shape": (1, 6), "fill": "c"}, "fill"),
+    ({"symbols": "ab", "shape": (1, 6), "dtype": "int64"}, "unsigned"),
+)
+def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
+    refuses(ValueError, words, SymbolPlanes, CorridorEnv(), **options)
+
+
+def test_numbers_are_commands_in_plain_gymnasium() -> None:
+    env = begun(DiscreteActions(CorridorEnv(), commands=("right", "left")), options={"index": 2})
+    assert (env.step(np.int64(0))[0], env.step(np.array(1))[0]) == ("cell 3", "cell 2")
+    assert DiscreteActions(CorridorEnv()).commands == ("left", "right", "jump")
+    for wrong in (2, -1, "up", None):
+        refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)
+    env = GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99)
+    assert np.array_equal(env.reset(seed=3)[0], gym.make(env.spec).reset(seed=3)[0])
+    for commands in ((), ("up", "up"), "up"):
+        refuses(ValueError, "commands", DiscreteActions, CorridorEnv(), commands)
+    refuses(ValueError, "not known", DiscreteActions, gym.make("CartPole-v1"))

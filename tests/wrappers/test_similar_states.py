@@ -17,8 +17,7 @@ from tests.corridor import CorridorVectorEnv
 from tests.playing import DISABLED, SAME_STEP
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import EMPTY
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table, rebuild
 from wrappers import CanonicalStates, cosine_clusters, merge_similar_states
 from wrappers.canonical import enriched_key, graphgpo_key, observation_key, relabel_states, rewardflow_key
 from wrappers.credit.rewardflow import rewardflow_values
@@ -45,7 +44,7 @@ def test_keys_in_every_autoreset_mode() -> None:
     assert infos["canonical_key"].tolist() == [f"{observations[0]} | won=False", "cell 3 | won=False"]
 
 
-def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
+def test_the_recorder_prefers_the_canonical_key_and_keys_are_texts() -> None:
     envs = _envs(DISABLED)
     _, infos = envs.reset(options={"index": 3})
     builder = TableBuilder(2, DISABLED)
@@ -53,8 +52,6 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
     builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
     assert builder.table().states == ("odd", "even [success]")
 
-
-def test_keys_return_text() -> None:
     refuses(TypeError, "must be a function", _envs, DISABLED, key="state_key")
     refuses(TypeError, "must return a str, got int", _envs(DISABLED, key=lambda observation, info: 3).reset, seed=0)
     refuses(KeyError, "info has no 'inventory'", _envs(DISABLED, key=enriched_key("inventory")).reset, seed=0)
@@ -140,26 +137,20 @@ def directions(seed, n, dimensions=3):
     return rng.normal(size=(n, dimensions)) * rng.uniform(0.1, 10, (n, 1))
 
 
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 25), threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]))
+@given(
+    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans(),
+    threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]), kind=st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
 @pytest.mark.parametrize("method", METHODS)
-def test_one_group_equals_the_loops(method, seed, n, threshold):
-    vectors = directions(seed, n)
-    expected = NAIVE[method](cosines(vectors) >= threshold)
-    assert cluster_vectors(vectors, threshold=threshold, method=method).tolist() == expected
-    assert cluster_vectors(vectors.astype(np.float32), threshold=threshold, method=method).tolist() == expected
-
-
-@given(seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans())
-@pytest.mark.parametrize("method", METHODS)
-def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuffled):
+def test_every_group_is_clustered_as_the_loops_cluster_it_alone(method, seed, sizes, shuffled, threshold, kind):
     groups = np.repeat(np.arange(len(sizes)) * 7 - 3, sizes)
     if shuffled:
         groups = np.random.default_rng(seed).permutation(groups)
     vectors = directions(seed, len(groups))
-    found = cluster_vectors(vectors, groups, threshold=0.8, method=method)
+    found = cluster_vectors(vectors.astype(kind), groups, threshold=threshold, method=method)
     for group in set(groups.tolist()):
         rows = np.flatnonzero(groups == group)
-        assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= 0.8)].tolist()
+        assert found[rows].tolist() == rows[NAIVE[method](cosines(vectors[rows]) >= threshold)].tolist()
 
 
 @pytest.mark.parametrize("block", [1, 3, 4, 7])
@@ -186,12 +177,14 @@ def test_clusters_by_hand() -> None:
     assert cosine_clusters(embed, method="components")(["d", "c", "b", "a"]) == ["b", "b", "b", "a"]
     for method in METHODS:
         assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
+        for dtype in (np.float32, np.float64):  # equal ones at threshold 1
+            equal = np.random.default_rng(0).normal(size=300).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
+            assert cluster_vectors(equal.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
     for threshold in (0.0, 1.1, np.nan):
         refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
     with pytest.raises(ValueError, match="unknown method 'leaders'; known: 'leader', 'components'"):
         cosine_clusters(lambda states: [[1.0]], method="leaders")
-    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
-        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
+    refuses(ValueError, r"shape \(2, dimensions\), got \(1, 1\)", cosine_clusters(lambda states: [[1.0]]), ["a", "b"])
     refuses(ValueError, "length zero", lambda: cosine_clusters(lambda states: [[0.0]])(["a"]))
     refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
     refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])
@@ -208,13 +201,6 @@ def test_names_of_components_do_not_depend_on_the_order(seed):
     assert all(name <= state for state, name in names.items())
     shuffled = np.random.default_rng(seed).permutation(list(vectors)).tolist()
     assert dict(zip(shuffled, label(shuffled), strict=True)) == names
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
-    vectors = np.random.default_rng(0).normal(size=(1, 300)).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
-    assert cluster_vectors(vectors.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -323,11 +309,8 @@ def test_texts_are_encoded_once_while_kept(folder) -> None:
         assert len(merge_similar_states(table, encode, threshold).states) == states
 
 
-@pytest.mark.parametrize("name", ["batch_size", "cache_size"])
-def test_sizes_are_positive(name):
-    refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
-
-
-def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
+def test_sizes_are_positive_and_without_the_extra_the_message_says_what_to_install(monkeypatch):
+    for name in ("batch_size", "cache_size"):
+        refuses(ValueError, f"{name} must be an integer of at least 1, got 0", SentenceEncoder, **{name: 0})
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     refuses(ImportError, r"pip install .*\[embed\]", SentenceEncoder("anything"), ["a"])

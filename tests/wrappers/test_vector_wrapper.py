@@ -1,32 +1,175 @@
-"""The base of vector wrappers: who plays, ends and begins, and states that are saved; snapshots and advice on it."""
+"""Vector wrappers: who plays, ends and begins, saved states, snapshots, advice; each form is its single one."""
 
 import gc
 import itertools
+import math
 import pickle
 import tracemalloc
-from functools import cache
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import wrappers
+from agentgym.alfworld.player import ALFWorldPlayer
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import DISABLED, LEFT, RIGHT, SAME_STEP, begun, corridor
+from tests.playing import DISABLED, LEFT, RIGHT, SAME_STEP, Twin, begun, corridor
 from tests.refusals import refuses
-from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import VectorSnapshots
 from wrappers.advice import VectorAdvice
 from wrappers.credit import GRPO
-from wrappers.prompt import VectorPromptWindow
+from wrappers.prompt import VectorPromptWindow, text_of
 from wrappers.reply import VectorReplyParser
+from wrappers.symbols import DiscreteActions, SymbolPlanes
 from wrappers.vector_wrapper import Shown, SubEnvWrapper
+
+
+class Keeping(wrappers.TaskGraphs):
+    """Graphs that stop growing when they are results to: they are shared by all branches."""
+
+    grows = True
+
+    def add(self, task: Hashable, state: Hashable, next_state: Hashable, success: bool = False) -> None:
+        if self.grows:
+            super().add(task, state, next_state, success)
+
+
+class Parrot:
+    """Advises what it has seen least often, in the order of the list."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, int] = {}
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        if not admissible:
+            return f"nothing in {len(observation)} letters"
+        chosen = min(admissible, key=lambda command: self.times.get(command, 0))
+        self.times[chosen] = self.times.get(chosen, 0) + 1
+        return chosen
+
+
+def scores(steps: Sequence[wrappers.ScoredStep]) -> list[float | None]:
+    return [None if len(step.reply) % 3 == 0 else float(len(str(step.action))) for step in steps]
+
+
+def state_of(observation: Any, info: dict[str, Any]) -> str:
+    return f"{len(text_of(observation))} {info['state_key']}"
+
+
+def make_stack(
+    env_id: str, count: int, mode: AutoresetMode, limit: int, transcript: bool, **kwargs: Any
+) -> tuple[Any, Keeping]:
+    """Return the stack and the graphs of its shaping."""
+    envs: Any = gym.make_vec(
+        env_id, count, autoreset_mode=mode, max_episode_steps=limit, expert=not transcript, **kwargs
+    )
+    graphs = Keeping()
+    if transcript:
+        envs = wrappers.VectorAdvice(envs, Parrot)
+    envs = wrappers.VectorInvalidActionPenalty(wrappers.VectorReplyParser(envs))
+    envs = wrappers.VectorGraphShaping(wrappers.CanonicalStates(envs, key=state_of), gamma=0.9, graphs=graphs)
+    envs = (
+        wrappers.VectorTranscript(envs) if transcript else wrappers.VectorPromptWindow(envs, history=3, keep_first=True)
+    )
+    return wrappers.GRPO(wrappers.VectorProcessReward(envs, scores, kind="value", gamma=0.9)), graphs
+
+
+class Player:
+    """Plays a stack: advice, admissible commands and nonsense, as its own generator says.
+
+    Args:
+        envs: the stack, just reset.
+        infos: what it showed.
+        over: whose episode has ended.
+    """
+
+    def __init__(self, envs: Any, infos: Mapping[str, Any], over: Sequence[bool] | None = None) -> None:
+        self.envs, self.infos = envs, infos
+        self.over = [False] * envs.num_envs if over is None else list(over)
+
+    def reply(self, i: int, rng: np.random.Generator) -> str:
+        if self.over[i] and self.envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED:
+            return ""
+        commands, kind = self.infos["admissible_actions"][i], rng.random()
+        if kind < 0.15 or not commands:
+            return ("no tag", "<action>fly to the moon</action>", "<action></action>")[rng.integers(3)]
+        command = self.infos["expert_action"][i] if kind < 0.6 else commands[rng.integers(len(commands))]
+        return command if command.startswith("<") else f"<action>{command}</action>"
+
+    def play(self, steps: int, seed: int, like: Mapping[int, int] | None = None) -> list[list[Any]]:
+        """Return for each step what each sub-environment showed; `like`: who draws the numbers of whom."""
+        rngs = [np.random.default_rng([seed, (like or {}).get(i, i)]) for i in range(self.envs.num_envs)]
+        shown = []
+        for _ in range(steps):
+            replies = [self.reply(i, rng) for i, rng in enumerate(rngs)]
+            observations, rewards, terminated, truncated, infos = self.envs.step(replies)
+            self.infos, self.over = infos, (terminated | truncated).tolist()
+            results = zip(rewards, terminated, truncated, strict=True)
+            shown.append([[*seen(observations, infos, i), frozen(parts)] for i, parts in enumerate(results)])
+        return shown
+
+
+#: What a wrapper says of one that has not played.
+IDLE = {"shaping": 0.0, "unshaped_reward": 0.0, "process_reward": float("nan"), "env_reward": 0.0}
+
+
+class Singles(Twin):
+    """A twin that is just reset and writes down what it does as `seen` does."""
+
+    def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode, seed: int) -> None:
+        super().__init__(envs, mode)
+        for i in range(len(envs)):
+            self.reset(i, seed + i)
+
+    def written(self) -> list[list[Any]]:
+        """Return for each what `seen` says of a sub-environment, where none has just ended."""
+        return [[frozen(observation), frozen(info), False, {}, None] for observation, info in self.rows]
+
+    def played(self, actions: Sequence[Any]) -> list[list[Any]]:
+        """Play, and return for each what `seen` says of a sub-environment, and its reward and flags."""
+        idle, answers = [any(flags) for flags in self.flags], self.step(actions)
+        for i, (observation, info) in enumerate(self.rows):
+            if idle[i] and self.mode is AutoresetMode.DISABLED:
+                self.rows[i] = observation, {name: IDLE.get(name, value) for name, value in info.items()}
+        rows = []
+        for row, (*outcome, final) in zip(self.written(), answers, strict=True):
+            ended = [True, frozen(final[1]), frozen(final[0])] if final else row[2:]
+            rows.append([*row[:2], *ended, *map(frozen, outcome)])
+        return rows
+
+
+def seen(observations: Any, infos: Mapping[str, Any], i: int) -> list[Any]:
+    """What sub-environment i shows, as values that can be compared."""
+    plain = {name: column for name, column in infos.items() if not isinstance(column, dict)}
+    final = infos.get("final_info", {})
+    ended = "_final_info" in infos and bool(infos["_final_info"][i])
+    own = {name: frozen(column[i]) for name, column in plain.items() if "final" not in name and name[0] != "_"}
+    last = {name: frozen(column[i]) for name, column in final.items() if name[0] != "_"} if ended else {}
+    return [frozen(observations[i]), own, ended, last, frozen(infos["final_obs"][i]) if ended else None]
+
+
+def frozen(value: Any) -> Any:
+    """Return a value that is equal for what is equal to the bit."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, (float, np.floating)):
+        return np.float64(value).tobytes()
+    if isinstance(value, Mapping):
+        return {key: frozen(part) for key, part in value.items()}
+    return [frozen(part) for part in value] if isinstance(value, (list, tuple)) else value
+
 
 NO, FIRST = np.array([False, False]), np.array([True, False])
 
@@ -65,7 +208,7 @@ def test_what_comes_from_inside_is_not_changed_and_a_mode_is_needed() -> None:
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 
-def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() -> None:
+def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask_and_adds_to_the_table() -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
     envs = begun(Log(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0)
     envs.log.clear()
@@ -74,8 +217,6 @@ def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask() ->
     assert options["reset_mask"].tolist() == [True, False]
     assert envs.log == [0]
 
-
-def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table() -> None:
     envs = begun(GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=DISABLED)), seed=0, options={"index": 2})
     envs.step(("right", "left"))
     envs.step(("right", "right"))  # 0 has reached the end, 1 is back at its start
@@ -170,14 +311,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("AgentRL/SOTOPIA-v0", {"order": "random", "role": "random"}),
 ]
 
-CASES = [(name, {"data": "generated", **more} if "ALFWorld" in name else more) for name, more in CASES]
-
 
 @cache
 def stacks(case: int, mode: AutoresetMode, transcript: bool) -> list[tuple[Any, Keeping]]:
     """Two stacks that are built alike."""
     name, more = CASES[case]
-    return [make_stack(name, PLACES, mode, LIMIT, transcript, **more) for _ in range(2)]
+    data = {"data": "generated"} if "ALFWorld" in name else {}
+    return [make_stack(name, PLACES, mode, LIMIT, transcript, **data, **more) for _ in range(2)]
 
 
 @pytest.mark.filterwarnings("ignore:.*the policy's commands:UserWarning")
@@ -290,7 +430,7 @@ def advice(infos):
     return infos["expert_action"].tolist()
 
 
-def test_advice_follows_episodes() -> None:
+def test_advice_follows_episodes_and_an_explorer_wins_by_its_own() -> None:
     envs = VectorAdvice(make_alfworld("Disabled", max_episode_steps=2), counting())
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
@@ -301,11 +441,133 @@ def test_advice_follows_episodes() -> None:
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
     assert infos["final_info"]["expert_action"].tolist() == ["", ""]
     refuses(TypeError, "must make an adviser", VectorAdvice, make_alfworld("Disabled"), "explorer")
-
-
-def test_an_explorer_that_advises_wins_without_the_environments_expert():
-    from agentgym.alfworld.player import ALFWorldPlayer
-
     envs = VectorReplyParser(VectorAdvice(make_alfworld("Disabled"), ALFWorldPlayer))
     table = collect(envs, ExpertPolicy(), tasks=[{"split": "valid_unseen", "index": i} for i in range(6)], seed=0)
     assert table.trajectory_won.mean() > 0.6
+
+
+def opinions(steps: Any) -> list[float | None]:
+    """Scores by a rule, silent at times."""
+    found: list[float | None] = []
+    for step in steps:
+        before, after = (sum(map(ord, str(shown))) % 10 for shown in (step.messages, step.observation))
+        silent = (before + after) % 3 == 0
+        found.append(None if silent else 0.1 * after**2 - 0.3 * before + 0.01 * len(str(step.reply)))
+    return found
+
+
+#: Wrappers of replies, and those that score what is done anywhere; the vector form is called Vector and its name.
+READING: list[tuple[str, dict[str, Any]]] = [
+    ("InvalidActionPenalty", {"penalty": 0.25}),
+    ("PromptWindow", {"history": 2, "admissible": True, "keep_first": True, "max_chars": 250, "facts": ("score",)}),
+    ("Transcript", {"instructions": False}),
+]
+SCORING: list[tuple[str, dict[str, Any]]] = [
+    ("GraphShaping", {"gamma": 0.9, "decay": 0.8, "key": lambda observation, info: str(observation)}),
+    *(
+        ("ProcessReward", {"scorer": opinions, "weight": 0.7, "kind": kind, "gamma": 0.9})
+        for kind in ("contribution", "value", "advantage")
+    ),
+]
+COMMANDS = ["left", "right", "right", "jump", "up"]
+PICTURES: Any = {"id": "AgentRL/VisualSokoban-v0", "max_episode_steps": 6}
+#: Of each world a single environment, our vector environment if there is one, and what is answered there.
+WORLDS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None, Any]] = {
+    "ours": (lambda: TimeLimit(CorridorEnv(), 6), partial(CorridorVectorEnv, max_episode_steps=6), COMMANDS),
+    "stock": (lambda: TimeLimit(CorridorEnv(), 6), None, COMMANDS),
+    "pictures": (partial(gym.make, **PICTURES), partial(gym.make_vec, **PICTURES), COMMANDS),
+    "numbers": (partial(gym.make, "CartPole-v1", max_episode_steps=10), None, range(2)),
+}
+FORMS = [
+    *((*form, world) for form, world in itertools.product([*READING, *SCORING], ("ours", "stock"))),
+    *((*form, "numbers") for form in SCORING),
+    (*READING[1], "pictures"),
+]
+#: Gymnasium's own vector environment steps what has ended where nothing begins by itself.
+MODES = [(*case, mode) for case in FORMS for mode in AutoresetMode if mode is not DISABLED or WORLDS[case[2]][1]]
+
+
+@pytest.mark.parametrize(("name", "options", "world", "mode"), MODES)
+def test_a_vector_wrapper_is_its_single_form_in_every_place(
+    name: str, options: dict[str, Any], world: str, mode: AutoresetMode
+) -> None:
+    n, rng = 3, np.random.default_rng(1)
+    make, ours, answers = WORLDS[world]
+    envs = ours(num_envs=n, autoreset_mode=mode) if ours else SyncVectorEnv([make] * n, autoreset_mode=mode)
+    inner = [make() for _ in range(n)]
+    if (name, options) in READING:
+        answers = [f"<action>{command}</action>" for command in answers]
+        envs, inner = wrappers.VectorReplyParser(envs), [wrappers.ReplyParser(env) for env in inner]
+    shared = {"graphs": wrappers.TaskGraphs()} if name == "GraphShaping" else {}
+    envs = getattr(wrappers, f"Vector{name}")(envs, **options)
+    singles = Singles([getattr(wrappers, name)(env, **options, **shared) for env in inner], mode, seed=5)
+    envs.reset(seed=5)
+    ended = 0
+    for _ in range(100):
+        actions = rng.choice(answers, n).tolist()
+        observations, *outcomes, infos = envs.step(actions)
+        found = [[*seen(observations, infos, i), *(frozen(each[i]) for each in outcomes)] for i in range(n)]
+        assert found == singles.played(actions)
+        assert observations in envs.observation_space
+        over = outcomes[1] | outcomes[2]
+        assert envs.idle.tolist() == [bool(each) and mode is not AutoresetMode.SAME_STEP for each in over]
+        for name, ends in infos.get("final_info", {}).items():
+            assert name[0] != "_" or ends.tolist() == over.tolist()
+        ended += int(over.sum())
+        begins = over & (rng.random(n) < 0.5)
+        if mode is DISABLED and begins.any():
+            observations, infos = envs.reset(options={"reset_mask": begins})
+            for i in np.flatnonzero(begins).tolist():
+                singles.reset(i)
+            assert [seen(observations, infos, i) for i in range(n)] == singles.written()
+    assert ended > 20
+
+
+@cases(
+    "make",
+    lambda: wrappers.ReplyParser(CorridorEnv()),
+    lambda: wrappers.InvalidActionPenalty(CorridorEnv()),
+    lambda: wrappers.PromptWindow(wrappers.ReplyParser(gym.make("AgentRL/Sokoban-v0")), admissible=True),
+    lambda: wrappers.PromptWindow(wrappers.ReplyParser(gym.make("AgentRL/VisualSokoban-v0")), admissible=True),
+    lambda: wrappers.Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True),
+    lambda: wrappers.ProcessReward(gym.make("AgentRL/Sokoban-v0"), lambda steps: [0.5]),
+    lambda: wrappers.ProcessReward(gym.make("FrozenLake-v1"), lambda steps: [1.0], kind="value"),
+    lambda: wrappers.GraphShaping(gym.make("FrozenLake-v1"), gamma=0.97, key=lambda observation, info: observation),
+    lambda: wrappers.GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99),
+)
+def test_single_forms_pass_gymnasiums_check(make: Callable[[], gym.Env[Any, Any]]) -> None:
+    check_env(make(), skip_render_check=True)
+
+
+#: What they need beside the environment.
+NEEDED: dict[str, dict[str, Any]] = {"GraphShaping": {"gamma": 0.9}, "ProcessReward": {"scorer": opinions}}
+
+
+@cases(
+    "name, options, error, words",
+    ("GraphShaping", {"gamma": 0.0}, ValueError, "gamma must be above 0 and at most 1, got 0.0"),
+    ("GraphShaping", {"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+    ("GraphShaping", {"decay": True}, TypeError, "decay must be a number, got True"),
+    ("GraphShaping", {"decay": 1.1}, ValueError, "decay"),
+    ("GraphShaping", {"scale": -1.0}, ValueError, "scale"),
+    ("GraphShaping", {"truncation": "drop"}, ValueError, "unknown truncation 'drop'; known: 'keep', 'zero'"),
+    ("GraphShaping", {"graphs": {}}, TypeError, "TaskGraphs"),
+    ("GraphShaping", {"key": "state_key"}, TypeError, "key must be a function"),
+    ("ProcessReward", {"scorer": 0.5}, TypeError, "scorer must be a function from steps to scores, got 0.5"),
+    ("ProcessReward", {"weight": "1"}, TypeError, "weight must be a number, got '1'"),
+    ("ProcessReward", {"weight": math.nan}, ValueError, "weight must be finite, got nan"),
+    ("ProcessReward", {"gamma": None}, TypeError, "gamma must be a number, got None"),
+    ("ProcessReward", {"gamma": 0.0}, ValueError, "gamma must be above 0 and at most 1, got 0.0"),
+    ("ProcessReward", {"kind": "level"}, ValueError, "kind 'level'; known: 'contribution', 'value', 'advantage'"),
+    ("PromptWindow", {"history": -1}, ValueError, "history must be None or at least 0, got -1"),
+    ("PromptWindow", {"history": 2.0}, TypeError, "history must be None or an integer, got 2.0"),
+    ("PromptWindow", {"max_chars": 0}, ValueError, "max_chars must be None or at least 1, got 0"),
+    ("PromptWindow", {"max_chars": "80"}, TypeError, "max_chars must be None or an integer"),
+    ("InvalidActionPenalty", {"penalty": -0.1}, ValueError, "at least 0"),
+    ("InvalidActionPenalty", {"penalty": math.inf}, ValueError, "at least 0"),
+)
+def test_wrong_arguments_are_explained_by_both_forms(
+    name: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    for form, env in ((name, CorridorEnv()), (f"Vector{name}", CorridorVectorEnv(1))):
+        refuses(error, words, getattr(wrappers, form), env, **{**NEEDED.get(name, {}), **options})

@@ -32,13 +32,9 @@ class AEMOptions(StatisticsOptions, total=False):
 
 @credit(AEMOptions, paper={})
 def aem(
-    table: StepTable,
-    *,
-    advantages: ArrayLike | None = None,
-    entropies: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[AEMOptions],
-) -> Floats:
+    table: StepTable, *, advantages: ArrayLike | None = None, entropies: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[AEMOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step; nan: not scored.
 
     Args:

@@ -21,7 +21,7 @@ from wrappers.credit.group import choices_of, group_means, states_of
 from wrappers.credit.method import FITTED, NEEDS_MODEL, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, finite_numbers, option
 from wrappers.credit.returns import outcomes
-from wrappers.credit.scored_steps import BY_STEP, by_scores
+from wrappers.credit.scored_steps import BY_STEP
 from wrappers.credit.segments import by_turn
 
 
@@ -138,7 +138,7 @@ def gains(table: StepTable, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    by_scores, "Episodes compared, plus the action's value, learned from rollouts, compared inside the state.",
+    notes="Episodes compared, plus the action's value, learned from rollouts, compared inside the state.",
     name="agentprm", options={"compare": "state", **PENALTY}, **BY_STEP, scorer="action_value", colour="#CC6677",
     credits=(
         Credit("agentprm", FITTED, "", state_advantages),

@@ -32,13 +32,9 @@ class EMPGOptions(StatisticsOptions, total=False):
 
 @credit(EMPGOptions, paper={})
 def empg(
-    table: StepTable,
-    *,
-    advantages: ArrayLike | None = None,
-    entropies: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[EMPGOptions],
-) -> Floats:
+    table: StepTable, *, advantages: ArrayLike | None = None, entropies: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[EMPGOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step; nan: not scored.
 
     Args:

@@ -19,7 +19,8 @@ from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
 from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import credit, option
-from wrappers.credit.scored_steps import by_scores
+from wrappers.credit.scored_steps import PRESETS as SCORED
+from wrappers.credit.scored_steps import score_advantages
 from wrappers.credit.scores import step_scores
 
 
@@ -88,16 +89,13 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     credit = graphgpo_values(table, **given)
     alone: GraphGPOOptions = given | {"beta_episode": 0.0, "invalid_penalty": 0.0}
     steps = advantages_of(table, credit, alone)
-    scores = by_scores(table, scores=contributions(table, options["outcome"]), alpha_trajectory=0.0)
+    fitted = contributions(table, options["outcome"])
+    scores = score_advantages(table, fitted, {**SCORED["paper"], "alpha_trajectory": 0.0})
     return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)
 
 
-#: Weight of unscaled attribution where the graph gives 0, small enough to preserve the graph's order.
-_RAW_SHARE = 0.01
-
-
-def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_SHARE) -> Floats:
-    """Return GraphGPO's step level, and where it is 0 a share of the unscaled attribution, float64 (N,)."""
+def raw_filled(table: StepTable, *, centred: bool = False, share: float = 0.01) -> Floats:
+    """Return GraphGPO's step level, and where it is 0 a small share of the unscaled attribution, float64 (N,)."""
     return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
 
 

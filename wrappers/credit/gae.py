@@ -39,14 +39,10 @@ class GAEOptions(PenaltyOptions, total=False):
 # penalty.
 @credit(GAEOptions)
 def gae(
-    table: StepTable,
-    *,
-    values: ArrayLike,
-    last_values: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[GAEOptions],
-) -> Floats:
-    """Return the advantage of every step, not whitened (see `wrappers.credit.tokens.whiten`).
+) -> Floats:  # fmt: skip
+    """Return the advantage of every step, not whitened (see `wrappers.credit.scores.whiten`).
 
     Args:
         values: float (N,), V of the state each row's action was taken in.
@@ -64,13 +60,9 @@ def gae(
 
 @options_of(gae)
 def lambda_returns(
-    table: StepTable,
-    *,
-    values: ArrayLike,
-    last_values: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[GAEOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return float64 (N,): `A_t + V(s_t)`, the critic's target; arguments as `gae`."""
     return _advantages(table, values=values, last_values=last_values, options=options) + np.asarray(values, np.float64)
 
@@ -105,10 +97,8 @@ class GAE(CreditWrapper, method=_without_a_critic):
         return gae(self.table(), values=values, last_values=last_values, **self._options)
 
 
-#: The function of methods with a learned critic.
-LEARNED = "baselines.ppo:ppo"
 METHOD = Method(
-    LEARNED, "Generalised advantage estimation with a learned critic; no groups are compared.",
-    name="ppo", scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
+    "baselines.ppo:ppo", "Generalised advantage estimation with a learned critic; no groups are compared.",
+    scored="turn", scorer="critic", space={"lam": (0.9, 0.95)}, contender="ppo", colour="#999933",
     unmeasured="needs a critic",
 )  # fmt: skip

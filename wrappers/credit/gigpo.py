@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Unpack
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.canonical import observation_key
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, states_of, visit_advantages
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
@@ -61,4 +62,5 @@ METHOD = Method(
     gigpo, "Episodes compared, plus discounted returns compared among visits of the same state.",
     options={"gamma": 0.95, **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="gigpo", colour="#56B4E9",
     credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
+    key=("observation (GiGPO)", observation_key),
 )  # fmt: skip

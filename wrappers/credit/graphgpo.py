@@ -15,6 +15,7 @@ from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.canonical import graphgpo_key
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
 from wrappers.credit.returns import episode_level, penalties
@@ -101,4 +102,5 @@ METHOD = Method(
         *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),
         Credit("graphgpo", TOTAL, "", graphgpo),
     ),
+    key=("observation, location, inventory with status (GraphGPO)", graphgpo_key),
 )  # fmt: skip

@@ -33,13 +33,9 @@ PRESETS: dict[str, GRPOOptions] = presets(GRPOOptions)
 
 @credit(GRPOOptions, **PRESETS)
 def grpo(
-    table: StepTable,
-    *,
-    reward_components: ArrayLike | None = None,
-    component_weights: ArrayLike | None = None,
-    preset: str = "paper",
-    **options: Unpack[GRPOOptions],
-) -> Floats:
+    table: StepTable, *, reward_components: ArrayLike | None = None, component_weights: ArrayLike | None = None,
+    preset: str = "paper", **options: Unpack[GRPOOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:

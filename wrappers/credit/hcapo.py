@@ -46,13 +46,9 @@ class HCAPOOptions(StatisticsOptions, total=False):
 @credit(HCAPOOptions, paper={})
 @over_forks("hindsight", "plain")
 def hcapo(
-    table: StepTable,
-    *,
-    hindsight: ArrayLike,
-    plain: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, hindsight: ArrayLike, plain: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[HCAPOOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -77,13 +73,9 @@ def hcapo(
 @options_of(hcapo)
 @over_forks("hindsight", "plain")
 def hindsight_ratios(
-    table: StepTable,
-    *,
-    hindsight: ArrayLike,
-    plain: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, hindsight: ArrayLike, plain: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[HCAPOOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return rho of every step, float64 (N,), smoothed if the options say so; arguments as `hcapo`."""
     likely = step_scores("hindsight", hindsight, len(table)) / options["temper"]
     if options["against"] == "episode":

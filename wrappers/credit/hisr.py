@@ -22,7 +22,7 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import credit, option
 from wrappers.credit.returns import outcomes
-from wrappers.credit.scored_steps import BY_STEP, by_scores
+from wrappers.credit.scored_steps import BY_STEP
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 from wrappers.credit.segments import checked_segments
 from wrappers.credit.spa import GroundingOptions
@@ -152,8 +152,7 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
 
 
 METHOD = Method(
-    by_scores,
-    "Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
+    notes="Sums of HISR's later segment rewards: contributions that a network learns, weighted by a hindsight model.",
     name="hisr", options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0}, **BY_STEP,
     scorer="segmented_reward", unmeasured=NEEDS_MODEL,
 )  # fmt: skip

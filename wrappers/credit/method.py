@@ -92,7 +92,6 @@ class Method:
         space: values tried by a search, by option or field of `TrainerConfig`.
         contender: entry in the head to head by default, "NAME" or "NAME:k=2"; "": none.
         colour: in figures, "#E69F00"; "": a spare colour.
-        variants: credits measured only in the study that is their part.
         key: what the paper's states consist of, and their key, see `wrappers.canonical`.
         ours: from this project, not from a paper.
         unmeasured: reason why nothing is measured, as the end of a sentence.
@@ -116,7 +115,6 @@ class Method:
     contender: str = ""
     colour: str = ""
     credits: tuple[Credit, ...] = ()
-    variants: tuple[Credit, ...] = ()
     key: tuple[str, Callable[[Any, dict[str, Any]], str]] | None = None
     ours: bool = False
     unmeasured: str = ""
@@ -153,12 +151,12 @@ def methods() -> dict[str, Method]:
 
 
 def credits() -> tuple[Credit, ...]:
-    """Return all measured credits, ordered by part, then by file.
+    """Return all measured credits, ordered by part, then by file; those whose part is a study's are in that alone.
 
     Raises:
         ValueError: as `methods`, or two credits have the same name.
     """
-    found = [credit for method in methods().values() for credit in method.credits]
+    found = [credit for method in methods().values() for credit in method.credits if credit.part in PARTS]
     names = [credit.name for credit in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"credits need distinct names; more than one is called {', '.join(sorted(twice))}")

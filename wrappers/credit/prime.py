@@ -22,8 +22,7 @@ from wrappers.credit.group import largest_of, others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option
 from wrappers.credit.returns import against_others, penalties
-from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
-from wrappers.credit.tokens import whiten
+from wrappers.credit.scores import reply_tokens, token_scores, whiten, written_tokens
 
 
 class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
@@ -59,13 +58,9 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
 )
 @over_forks("scores", "mask")
 def prime(
-    table: StepTable,
-    *,
-    scores: ArrayLike,
-    mask: ArrayLike | None = None,
-    preset: str = "paper",
+    table: StepTable, *, scores: ArrayLike, mask: ArrayLike | None = None, preset: str = "paper",
     **options: Unpack[PRIMEOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the advantage of every reply token.
 
     Args:

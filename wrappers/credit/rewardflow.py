@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypedDict, Unpack
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.canonical import rewardflow_key
 from wrappers.credit.group import number_pairs
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, credit, option, options_of, presets
@@ -204,5 +205,8 @@ METHOD = Method(
         # The paper gives no step credit to moves without effect; as self loops they are compared too.
         Credit("rewardflow", STEP, "self loops", functools.partial(_step_level, invalid="self_loop")),
         Credit("rewardflow", TOTAL, "", rewardflow),
+        Credit("nearest success", "distance", "", _step_level),
+        Credit("mean over successes", "distance", "", functools.partial(_step_level, aggregate="mean")),
     ),
+    key=("observation, inventory with status (RewardFlow)", rewardflow_key),
 )  # fmt: skip

@@ -53,15 +53,26 @@ PRESETS: dict[str, ScoredOptions] = presets(ScoredOptions, paper={}, authors={"s
 
 
 @credit(ScoredOptions, **PRESETS)
-def by_scores(
+def process_reward(
     table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ScoredOptions]
 ) -> Floats:
-    """Return the advantage of every step; `scores`: float (N,), on any scale, nan: not scored, step level 0."""
+    """Return the advantage of every step.
+
+    Args:
+        scores: float (N,), on any scale. nan: not scored; the row has step level 0, does not enter statistics or sums,
+            and keeps its episode level.
+        preset: "paper" or "authors" (of the only release of this form).
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> process_reward(table, scores=[0.25, 0.75, float("nan")]).round(3)  # outcomes +-0.707, scores the same
+    array([ 0.   ,  1.414, -0.707])
+    """
     return score_advantages(table, scores, options)
 
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ScoredOptions) -> Floats:
-    """Return `by_scores` with full options, float64 (N,)."""
+    """Return `process_reward` with full options, float64 (N,)."""
     given = step_scores("scores", scores, len(table))
     steps = _step_level(table, np.nan_to_num(given), ~np.isnan(given), options)
     if options["relative"] == OTHERS:
@@ -104,5 +115,5 @@ def _first_scored(table: StepTable, scored: Bools) -> Ints:
     return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]
 
 
-#: How a method reads a scorer of steps.
-BY_STEP: Any = {"scored": "turn", "argument": "scores", "figures": worth}
+#: A method that reads a scorer of steps.
+BY_STEP: Any = {"function": process_reward, "scored": "turn", "argument": "scores", "figures": worth}

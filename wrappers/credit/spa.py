@@ -20,7 +20,7 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
-from wrappers.credit.scored_steps import ScoredOptions, by_scores
+from wrappers.credit.scored_steps import ScoredOptions, score_advantages
 from wrappers.credit.scores import step_scores
 from wrappers.credit.segments import by_turn
 
@@ -62,12 +62,9 @@ class SPAOptions(GroundingOptions, total=False):
 @credit(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("contributions")
 def spa(
-    table: StepTable,
-    *,
-    contributions: ArrayLike | Literal["ridge"],
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike | Literal["ridge"], preset: str = "paper",
     **options: Unpack[SPAOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the reward (not the advantage) of every step.
 
     Args:
@@ -128,17 +125,14 @@ def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
 
 
 class SPAAdvantageOptions(ScoredOptions, SPAOptions, total=False):
-    """Options of `spa_advantages`: of `spa` for the rewards, of `by_scores` for their use."""
+    """Options of `spa_advantages`: of `spa` for the rewards, and for their use."""
 
 
 @credit(SPAAdvantageOptions, paper={"outcome": "won"})
 def spa_advantages(
-    table: StepTable,
-    *,
-    contributions: ArrayLike | Literal["ridge"] = "ridge",
-    preset: str = "paper",
+    table: StepTable, *, contributions: ArrayLike | Literal["ridge"] = "ridge", preset: str = "paper",
     **options: Unpack[SPAAdvantageOptions],
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return the advantage of every step: the rewards of `spa` as scores of steps.
 
     Args:
@@ -147,12 +141,11 @@ def spa_advantages(
     known: Any = contributions
     if isinstance(contributions, str):
         known = attribution(table, outcome=options["outcome"])
-    rewarding, using = (
-        {name: options[name] for name in kind.__annotations__}  # type: ignore[literal-required]
-        for kind in (SPAOptions, ScoredOptions)
-    )
-    using |= {"alpha": options["alpha"] * trust(table, known, options["gate"]), "gate": "none"}
-    return by_scores(table, scores=spa(table, contributions=known, **rewarding), **using)
+    rewarding: Any = {name: options[name] for name in SPAOptions.__annotations__}  # type: ignore[literal-required]
+    alpha = options["alpha"] * trust(table, known, options["gate"])
+    scores = spa(table, contributions=known, **rewarding)
+    using: Any = {**options, "alpha": alpha, "gate": "none"}
+    return score_advantages(table, scores, using)
 
 
 METHODS = (

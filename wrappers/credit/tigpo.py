@@ -23,7 +23,7 @@ from wrappers.credit.group import number_pairs, standardise, states_of, statisti
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, options_of
 from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.scored_steps import BY_STEP, by_scores
+from wrappers.credit.scored_steps import BY_STEP
 from wrappers.credit.state_graph import discounted
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
@@ -45,13 +45,9 @@ class TIGPOOptions(StatisticsOptions, total=False):
 
 @credit(TIGPOOptions, paper={"outcome": "won"})
 def tigpo(
-    table: StepTable,
-    *,
-    history: TaskGraphs | None = None,
-    earlier: Mapping[Hashable, ArrayLike] | None = None,
-    preset: str = "paper",
-    **options: Unpack[TIGPOOptions],
-) -> Floats:
+    table: StepTable, *, history: TaskGraphs | None = None, earlier: Mapping[Hashable, ArrayLike] | None = None,
+    preset: str = "paper", **options: Unpack[TIGPOOptions],
+) -> Floats:  # fmt: skip
     """Return the advantage of every step.
 
     Args:
@@ -157,6 +153,6 @@ class TIGPO(CreditWrapper, method=tigpo):
 
 
 METHOD = Method(
-    by_scores, "Discounted distances to success over all recorded steps of the task.", name="tigpo",
+    notes="Discounted distances to success over all recorded steps of the task.", name="tigpo",
     options={"compare": "state", "outcome": "won", **PENALTY}, **BY_STEP, scorer="task_distance",
 )  # fmt: skip

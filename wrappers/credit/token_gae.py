@@ -1,6 +1,6 @@
 """Generalised advantage estimation over the tokens of whole trajectories, with or without a turn level.
 
-Arrays are those of `wrappers.credit.tokens`, such as trajectories with the tokens of all turns concatenated.
+Arrays are those of `wrappers.credit.scores`, such as trajectories with the tokens of all turns concatenated.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats
 from wrappers.credit.options import check_shares, finite_numbers
-from wrappers.credit.tokens import checked_arrays, checked_flags, checked_turns
+from wrappers.credit.scores import checked_arrays, checked_flags, checked_turns
 
 
 def token_gae(

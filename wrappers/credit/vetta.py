@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats
-from wrappers.credit.gae import LEARNED
+from wrappers.credit.gae import METHOD as LEARNED
 from wrappers.credit.group import group_means
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import check_shares
-from wrappers.credit.tokens import checked_arrays, checked_flags, checked_turns
+from wrappers.credit.scores import checked_arrays, checked_flags, checked_turns
 
 
 def vetta(
@@ -82,7 +82,7 @@ def vetta(
 
 
 METHOD = Method(
-    LEARNED,
+    LEARNED.function,
     "Advantages over turns with a learned critic, plus a third of each token's deviation from its turn's mean.",
     name="vetta", options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY}, scored="token",
     scorer="critic", settings={"level": "token"}, unmeasured="needs a critic",

@@ -11,7 +11,7 @@ from transformers import HfArgumentParser
 from verl.trainer.main_ppo import main as start
 
 from agentgym.outside.packages import install
-from baselines.engines import check_credit, check_release
+from baselines.engines import METHOD, check_credit, check_release
 from baselines.recipes import recipe
 
 
@@ -26,7 +26,7 @@ class Run:
     env: str
     model: str
     output: str
-    method: str = "rewardflow"
+    method: str = METHOD
     split: str = "train"
     tasks: int = 1000
     validation_split: str = "validation"

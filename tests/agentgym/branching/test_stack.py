@@ -12,24 +12,13 @@ from gymnasium.utils import EzPickle
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit, TransformReward
 
+import wrappers
 from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import steps
+from tests.playing import begun, steps
 from tests.refusals import refuses
-from wrappers import (
-    DiscreteActions,
-    GraphShaping,
-    InvalidActionPenalty,
-    ProcessReward,
-    PromptWindow,
-    ReplyParser,
-    TaskGraphs,
-    Transcript,
-    VectorInvalidActionPenalty,
-    VectorPromptWindow,
-    VectorReplyParser,
-)
+from wrappers import PromptWindow, ReplyParser, Transcript, VectorPromptWindow, VectorReplyParser
 
 REPLIES = ("<action>right</action>", "nothing", "<action>jump</action>", "<action>left</action>")
 AFTER = ("<action>left</action>", "nothing")
@@ -83,17 +72,17 @@ class Saving(Stairs):
         self.height, self.seen = state[0], list(state[1])
 
 
-def stack(kind: Any = PromptWindow, graphs: TaskGraphs | None = None) -> Any:
+def stack(kind: Any = PromptWindow, graphs: wrappers.TaskGraphs | None = None) -> Any:
     env: Any = OrderEnforcing(TimeLimit(CorridorEnv(), 6))
-    env = GraphShaping(InvalidActionPenalty(ReplyParser(env)), gamma=0.9, graphs=graphs)
+    env = wrappers.GraphShaping(wrappers.InvalidActionPenalty(ReplyParser(env)), gamma=0.9, graphs=graphs)
     env = kind(env, instructions=False)
-    return ProcessReward(env, lambda steps: [float(len(str(steps[0].messages)))], kind="value", gamma=0.9)
+    return wrappers.ProcessReward(env, lambda steps: [float(len(str(steps[0].messages)))], kind="value", gamma=0.9)
 
 
 @pytest.mark.parametrize("kind", [partial(PromptWindow, history=None), Transcript])
 @pytest.mark.parametrize("before", range(4))
 def test_our_wrappers_go_on_from_where_they_stood(kind: Any, before: int) -> None:
-    graphs = TaskGraphs()
+    graphs = wrappers.TaskGraphs()
     env = stack(kind, graphs)
     now = env.reset(seed=3, options={"index": 2})
     for action in REPLIES[:before]:
@@ -107,9 +96,8 @@ def test_our_wrappers_go_on_from_where_they_stood(kind: Any, before: int) -> Non
         assert (repr(steps(other, AFTER)), repr([other.reset() for _ in range(5)])) == on
 
 
-def test_the_time_limit_of_make_is_part_of_it_and_a_seed_replaces_what_is_drawn() -> None:
-    env = TimeLimit(CorridorEnv(), 2)
-    env.reset(seed=0)
+def test_the_time_limit_of_make_is_part_of_it_a_seed_replaces_what_is_drawn_and_pictures_are_shown_again() -> None:
+    env = begun(TimeLimit(CorridorEnv(), 2), seed=0)
     env.step("jump")
     saved = snapshot(env)
     assert env.step("jump")[3]
@@ -120,10 +108,7 @@ def test_the_time_limit_of_make_is_part_of_it_and_a_seed_replaces_what_is_drawn(
         restore(env, saved, seed)
         tasks.append([env.reset()[1]["task_id"] for _ in range(20)])
     assert tasks[0] != tasks[1] == tasks[2]
-
-
-def test_pictures_numbers_and_functions_of_observations_are_shown_again() -> None:
-    env = gym.wrappers.TransformObservation(DiscreteActions(CorridorEnv()), str.upper, TextSpace())
+    env = gym.wrappers.TransformObservation(wrappers.DiscreteActions(CorridorEnv()), str.upper, TextSpace())
     env.reset(seed=0, options={"index": 2})
     saved = snapshot(env)
     env.step(1)
@@ -152,7 +137,7 @@ def test_a_plain_environment_is_continued_with_all_its_wrappers(make: Any) -> No
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_what_cannot_be_saved_is_named() -> None:
+def test_what_cannot_be_saved_is_named_and_wrong_use_says_what_was_expected() -> None:
     class Open(Stairs):
         def __init__(self) -> None:
             super().__init__()
@@ -171,8 +156,7 @@ def test_what_cannot_be_saved_is_named() -> None:
 
     reasons = {Open: "attributes cannot be copied: TypeError", Slots: "in __slots__", Around: "holds an EzPickle"}
     for make, reason in reasons.items():
-        env = TimeLimit(make(), 5)
-        env.reset()
+        env = begun(TimeLimit(make(), 5))
         refuses(TypeError, f"{make.__name__} cannot be saved .*{reason}.*give the environment's class", snapshot, env)
     rebuilt = TimeLimit(Rebuilt(), 5)  # whose pickle would be a new one
     rebuilt.reset(seed=0)
@@ -181,24 +165,16 @@ def test_what_cannot_be_saved_is_named() -> None:
     rebuilt.step("up")
     resume(rebuilt, saved)
     assert rebuilt.step("up")[0] == "2"
-
-
-def test_wrong_use_says_what_was_expected() -> None:
-    env: Any = InvalidActionPenalty(CorridorEnv())
-    env.reset(seed=0)
+    env: Any = begun(wrappers.InvalidActionPenalty(CorridorEnv()), seed=0)
     saved = env.snapshot()
     refuses(TypeError, r"expected what snapshot\(\) returned, got dict", env.restore, {})
-    with pytest.raises(
-        ValueError, match="of a stack of CorridorEnv in InvalidActionPenalty, the environment is one of"
-    ):
-        restore(env.env, saved)
-    other = RecordEpisodeStatistics(CorridorEnv())
-    other.reset(seed=0)
-    with pytest.raises(TypeError, match="RecordEpisodeStatistics cannot return the observation of a restored state"):
-        restore(other, snapshot(other))
+    words = "of a stack of CorridorEnv in InvalidActionPenalty, the environment is one of"
+    refuses(ValueError, words, restore, env.env, saved)
+    other = begun(RecordEpisodeStatistics(CorridorEnv()), seed=0)
+    words = "RecordEpisodeStatistics cannot return the observation of a restored state"
+    refuses(TypeError, words, restore, other, snapshot(other))
     resume(other, snapshot(other))
-    worth_twice = TransformReward(CorridorEnv(), lambda reward: 2 * reward)
-    worth_twice.reset(seed=0)
+    worth_twice = begun(TransformReward(CorridorEnv(), lambda reward: 2 * reward), seed=0)
     assert restore(worth_twice, snapshot(worth_twice))[0] == worth_twice.unwrapped.observe()  # type: ignore[attr-defined]
 
 
@@ -219,8 +195,7 @@ def test_a_wrapper_of_ones_own_says_what_it_knows_and_shows() -> None:
         def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             return f"{self.steps}: {observation}", info
 
-    env = Steps(CorridorEnv())
-    env.reset(options={"index": 2})
+    env = begun(Steps(CorridorEnv()), options={"index": 2})
     env.step("right")
     saved = env.snapshot()
     env.step("left")
@@ -228,12 +203,10 @@ def test_a_wrapper_of_ones_own_says_what_it_knows_and_shows() -> None:
 
 
 def corridors(count: int = 3, mode: str = "Disabled", limit: int | None = None) -> CorridorVectorEnv:
-    envs = CorridorVectorEnv(count, autoreset_mode=mode, max_episode_steps=limit)
-    envs.reset(seed=0, options={"index": 2})
-    return envs
+    return begun(CorridorVectorEnv(count, autoreset_mode=mode, max_episode_steps=limit), seed=0, options={"index": 2})
 
 
-def test_a_fork_continues_in_others_and_leaves_the_rest() -> None:
+def test_a_fork_continues_in_others_and_leaves_the_rest_finished_or_not() -> None:
     envs = corridors(4, limit=3)
     envs.step(["right", "left", "jump", "jump"])
     observations, infos = envs.fork(0, [1, 3])
@@ -251,9 +224,6 @@ def test_a_fork_continues_in_others_and_leaves_the_rest() -> None:
     for _ in range(2):  # what was saved is the past, and is not used up
         assert envs.restore(1, saved)[0] == ("cell 3", "cell 2")
         assert envs.step(["jump", "right"])[0] == ("cell 3", "cell 3")
-
-
-def test_a_finished_sub_environment_is_forked_as_finished_and_a_finished_one_plays_on_from_a_running() -> None:
     envs = corridors(3)
     for _ in range(2):
         envs.step(["right", "jump", "jump"])
@@ -270,8 +240,7 @@ def test_the_next_tasks_are_drawn_as_they_would_have_been_or_from_the_seed(mode:
     def tasks(envs: Any) -> list[list[str]]:
         return [envs.step(["right"] * 3)[-1]["task_id"].tolist() for _ in range(60)]
 
-    envs = CorridorVectorEnv(3, autoreset_mode=mode)
-    envs.reset(seed=7)
+    envs = begun(CorridorVectorEnv(3, autoreset_mode=mode), seed=7)
     envs.step(["right"] * 3)
     saved = [envs.snapshot(i) for i in range(3)]
     on = tasks(envs)
@@ -287,23 +256,18 @@ def test_the_next_tasks_are_drawn_as_they_would_have_been_or_from_the_seed(mode:
     assert [row[1] for row in again] == [row[0] for row in on]
 
 
-def test_an_unseeded_episode_and_another_generator_go_on_as_they_would_have() -> None:
-    envs = CorridorVectorEnv(2)
-    envs.reset(options={"index": 3})
+def test_unseeded_episodes_other_generators_and_all_before_the_first_reset_go_on_as_they_would_have() -> None:
+    envs = begun(CorridorVectorEnv(2), options={"index": 3})
     saved = pickle.loads(pickle.dumps(envs.snapshot(0)))
     on = [envs.step(["right"] * 2)[-1]["task_id"][0] for _ in range(30)]
     envs.restore(1, saved)
     assert [envs.step(["right"] * 2)[-1]["task_id"][1] for _ in range(30)] == on
-    envs = CorridorVectorEnv(2)
-    envs.reset(seed=0)
+    envs = begun(CorridorVectorEnv(2), seed=0)
     envs.envs[0].np_random = np.random.Generator(np.random.MT19937(3))
     envs.fork(0, 1)
     drawn = [envs.step(["right"] * 2)[-1]["task_id"].tolist() for _ in range(30)]
     assert len({tuple(row) for row in drawn}) > 1
     assert all(row[0] == row[1] for row in drawn)
-
-
-def test_all_of_them_can_be_restored_before_the_first_reset() -> None:
     envs = corridors(2)
     envs.step(["right", "left"])
     saved = [envs.snapshot(i) for i in (1, 0)]
@@ -319,43 +283,35 @@ def test_wrong_arguments_and_snapshots_of_another_stack_are_refused() -> None:
     envs = corridors(3)
     envs.step(["right", "left", "jump"])
     state: Any = envs.snapshot(0)
-    wrong: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+    for arguments, error, message in (
         ((3, state), IndexError, "no sub-environment 3: indices are 0..2"),
-        ((-1, state), IndexError, "no sub-environment -1"),
+        ((-1, state), IndexError, "no sub-environment -1"), (({1}, [state]), TypeError, "indices must be a list"),
         ((True, state), TypeError, "expected the index of a sub-environment"),
         (([1, 1], [state, state]), ValueError, "indices must be distinct"),
         (([1, 2], [state]), ValueError, r"states must hold one entry per index \(2\), got 1"),
-        (([1, 2], state), TypeError, "states must be a list"),
-        (({1}, [state]), TypeError, "indices must be a list"),
+        (([1, 2], state), TypeError, "states must be a list"), (([1, 2], [state, None]), TypeError, "got NoneType"),
         ((1, [state]), TypeError, r"expected what snapshot\(i\) returned, got list"),
-        (([1, 2], [state, None]), TypeError, "got NoneType"),
         (([1, 2], [state, state], 3), TypeError, "seeds must be a list"),
         (([1, 2], [state, state], [3]), ValueError, "seeds must hold one entry per index"),
         (([1, 2], [state, state], [3, -1]), ValueError, "seeds must be integers of at least 0"),
         (([1, 2], [state, state], [3, 1.5]), ValueError, "seeds must be integers of at least 0"),
-    ]
-    for arguments, error, message in wrong:
+    ):  # fmt: skip
         refuses(error, message, envs.restore, *arguments)
     refuses(IndexError, "no sub-environment 3", envs.fork, 3, 0)
     refuses(TypeError, ", got 'first'", envs.snapshot, "first")
     assert envs.restore([], [])[0] == ("cell 3", "cell 1", "cell 2")
     envs = corridors(2)
     bare = envs.snapshot(0)
-    outer = VectorInvalidActionPenalty(VectorReplyParser(envs))
-    outer.reset(seed=0, options={"index": 2})
-    with pytest.raises(ValueError, match="taken by CorridorVectorEnv; restore it through a stack of the same wrappers"):
-        outer.restore(0, bare)
+    outer = begun(wrappers.VectorInvalidActionPenalty(VectorReplyParser(envs)), seed=0, options={"index": 2})
+    words = "taken by CorridorVectorEnv; restore it through a stack of the same wrappers"
+    refuses(ValueError, words, outer.restore, 0, bare)
     refuses(ValueError, "the snapshot was taken by VectorInvalidAction", outer.env.restore, 0, outer.snapshot(0))
 
 
-@pytest.mark.parametrize(
-    "foreign", [gym.wrappers.vector.RecordEpisodeStatistics, lambda envs: gym.vector.VectorWrapper(envs)]
-)
+@pytest.mark.parametrize("foreign", [gym.wrappers.vector.RecordEpisodeStatistics, gym.vector.VectorWrapper])
 def test_a_wrapper_that_cannot_be_saved_is_named(foreign: Any) -> None:
     inner = foreign(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED))
-    envs = VectorPromptWindow(VectorReplyParser(inner), instructions=False)
-    envs.reset(seed=0)
+    envs = begun(VectorPromptWindow(VectorReplyParser(inner), instructions=False), seed=0)
     refuses(TypeError, f"through {type(inner).__name__}, a wrapper without.*leave it out, or give", envs.snapshot, 0)
-    saved = VectorPromptWindow(VectorReplyParser(corridors(2)), instructions=False)
-    saved.reset(seed=0)
+    saved = begun(VectorPromptWindow(VectorReplyParser(corridors(2)), instructions=False), seed=0)
     refuses(TypeError, f"VectorReplyParser: .*through {type(inner).__name__}", envs.restore, 0, saved.snapshot(0))

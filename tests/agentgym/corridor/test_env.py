@@ -1,6 +1,7 @@
 """The corridor: what right and wrong directions do, luck, limit, distance and tasks."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_a_wrong_direction(what: str, room: int) -> None:
     assert env.distance() == 4 - room
 
 
-def test_slips_words_and_splits_are_as_they_say() -> None:
+def test_slips_words_and_splits_are_as_they_say_and_wrong_arguments_are_named() -> None:
     env, right = begun(length=2, slip=0.25, limit=10**6)
     assert env.distance() == pytest.approx(2 / 0.75)
     before, stayed = env.snapshot(), 0
@@ -68,19 +69,14 @@ def test_slips_words_and_splits_are_as_they_say() -> None:
     assert [list(MEANING.values()).count(each) for each in DIRECTIONS] == [6] * 4
     env = CorridorEnv(length=3, num_tasks=300)
     found = {split: {tuple(env.content(each)) for each in env.task_ids(split)} for split in env.tasks.splits}
-    assert not found["train"] & found["validation"]
-    assert not found["train"] & found["test"]
-    assert not found["validation"] & found["test"]
+    assert len(found) == 3
+    assert not any(found[one] & found[other] for one, other in combinations(found, 2))
     assert set().union(*found["train"]) == set(WORDS)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"length": 0}, "at least 1"), ({"wrong": "die"}, "unknown wrong 'die'"), ({"slip": 1.0}, "a probability"),
-     ({"limit": 0}, "at least 1")],
-)  # fmt: skip
-def test_wrong_arguments_are_named(options: dict, words: str) -> None:
-    refuses(ValueError, words, CorridorEnv, **options)
+    for name, value, words in (
+        ("length", 0, "at least 1"), ("limit", 0, "at least 1"), ("wrong", "die", "unknown wrong 'die'"),
+        ("slip", 1.0, "a probability"),
+    ):  # fmt: skip
+        refuses(ValueError, words, CorridorEnv, **{name: value})
 
 
 def test_the_guide_mistakes_half_of_the_words_as_often_as_it_says() -> None:

@@ -1,29 +1,24 @@
-"""Files that are there whole or not at all, locks, and what is left when a process is killed in the middle."""
+"""Files that are there whole or not at all, locks, answers that are kept, and what is left when a process is killed."""
 
 import contextlib
 import hashlib
 import json
+import multiprocessing
 import os
+import pickle
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentgym.outside import files as disk_cache
-from agentgym.outside.files import (
-    LockedError,
-    cache_folder,
-    damage,
-    fingerprint,
-    locked,
-    new_file,
-    new_folder,
-    restore_folder,
-    write_file,
-)
+from agentgym.outside.chat.answer_cache import AnswerCache
+from agentgym.outside.files import cache_folder, fingerprint, locked, new_file, new_folder, write_file
 from tests.processes import ROOT
 from tests.refusals import refuses
 
@@ -37,7 +32,7 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) -> None:
+def test_folders_by_argument_variable_and_default_and_fingerprints_of_facts(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("AGENTGYM_CACHE", raising=False)
     assert cache_folder() == cache_folder(True) == tmp_path / "xdg" / "agentgym"
@@ -48,22 +43,19 @@ def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) ->
     assert cache_folder() is cache_folder(False) is cache_folder("off") is None
     for wrong in (3, b"x", ""):
         refuses(ValueError, "cache must be a folder", cache_folder, wrong)
-
-
-def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"1")
-    prints = [fingerprint(path), *(fingerprint(*facts) for facts in (("a", "b"), ("ab",), ("a\nb",), ("a", "b", "")))]
+    facts = ("a", "b"), ("ab",), ("a\nb",), ("a", "b", ""), ("\ud800",), (3,), ()
+    prints = [fingerprint(path), *(fingerprint(*each) for each in facts)]
     path.write_bytes(b"12")
-    prints += [fingerprint(path), fingerprint("\ud800"), fingerprint(3), fingerprint()]
+    prints.append(fingerprint(path))
     assert len(set(prints)) == len(prints)
     assert all(len(print_) == 16 for print_ in prints)
     assert fingerprint("a", 3) == fingerprint("a", "3")
-    with pytest.raises(FileNotFoundError):
-        fingerprint(tmp_path / "none")
+    refuses(FileNotFoundError, "No such file", fingerprint, tmp_path / "none")
 
 
-def test_a_block_that_fails_leaves_the_old_file_and_only_files_are_replaced(tmp_path: Path) -> None:
+def test_a_block_that_fails_leaves_the_old_file_and_a_new_one_has_the_rights_of_any_other(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "x"
     write_file(path, b"old")
     with contextlib.suppress(RuntimeError), new_file(path) as stream:
@@ -74,9 +66,6 @@ def test_a_block_that_fails_leaves_the_old_file_and_only_files_are_replaced(tmp_
     for path in (Path(os.devnull), tmp_path):
         refuses(FileExistsError, "is not a regular file", write_file, path, b"x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-
-
-def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"")
     write_file(tmp_path / "x", b"1")
     with new_folder(tmp_path / "folder"):
@@ -88,6 +77,9 @@ def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -
     write_file(tmp_path / "link", b"2")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "x").read_bytes() == b"2"
+    (tmp_path / "loop").symlink_to("loop")  # it was a RuntimeError of the standard library
+    write_file(tmp_path / "loop", b"1")
+    assert (tmp_path / "loop").read_bytes() == b"1"
 
 
 def test_two_folders_the_second_finds_the_first(tmp_path: Path) -> None:
@@ -147,7 +139,7 @@ def test_a_file_that_need_not_last_appears_whole_without_a_look_at_its_folder(tm
     assert not rest.exists()
 
 
-def test_a_lock_of_another_process_names_it_until_it_is_killed(tmp_path: Path) -> None:
+def test_a_lock_names_who_holds_it_until_it_is_killed_and_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "run" / "lock"
     holder = start(
         "from agentgym.outside.files import locked\n"
@@ -155,22 +147,17 @@ def test_a_lock_of_another_process_names_it_until_it_is_killed(tmp_path: Path) -
         path,
     )
     assert holder.stdout.readline() == "inside\n"
-    with pytest.raises(LockedError, match=rf"run is in use by process {holder.pid} on "), locked(path, wait=False):
-        pass
+    refuses(disk_cache.LockedError, rf"run is in use by process {holder.pid} on ", locked(path, wait=False).__enter__)
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     with locked(path, wait=False):
         assert path.read_text().startswith(f"process {os.getpid()} on ")
-        with pytest.raises(LockedError, match=f"process {os.getpid()}"), locked(path, wait=False):
-            pass
+        refuses(disk_cache.LockedError, f"process {os.getpid()}", locked(path, wait=False).__enter__)
     assert path.read_text() == ""
     with pytest.raises(RuntimeError), locked(path):
         raise RuntimeError
     with locked(path, wait=False):
         pass
-
-
-def test_a_lock_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     script = (
         "from agentgym.outside.files import locked\n"
@@ -193,13 +180,11 @@ def test_a_seal_that_names_what_is_no_file_of_the_folder_says_so(tmp_path: Path,
     outside = tmp_path / "outside.txt"
     outside.write_text("here")
     (folder / "seal.json").write_text(json.dumps({name: [4, hashlib.blake2b(b"here", digest_size=16).hexdigest()]}))
-    assert (damage(folder) or "").endswith("is missing")
+    assert (disk_cache.damage(folder) or "").endswith("is missing")
 
 
 @pytest.mark.parametrize("exchanged", [True, False])
-def test_a_folder_that_replaces_another_leaves_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool
-) -> None:
+def test_a_folder_that_replaces_another_leaves_nothing_of_it(tmp_path: Path, monkeypatch, exchanged: bool) -> None:
     if not exchanged:  # as on systems that cannot
         monkeypatch.setattr("agentgym.outside.files._exchange", lambda one, other: False)
     folder = tmp_path / "model"
@@ -247,7 +232,7 @@ def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_on
         done = start(_KILLED, folder, str(step), how).wait() == 0
         if how == "exchanged":
             assert folder.is_dir()
-        restore_folder(folder)
+        disk_cache.restore_folder(folder)
         texts = {path.read_text() for path in folder.iterdir()}
         assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
         assert texts in ({"old"}, {"new"})
@@ -258,9 +243,58 @@ def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_on
     assert set(seen) == {"old", "new"}
 
 
-def test_a_link_that_leads_to_itself_is_replaced_by_the_file(tmp_path: Path) -> None:
-    """It was a RuntimeError of the standard library."""
-    path = tmp_path / "x"
-    path.symlink_to("x")
-    write_file(path, b"1")
-    assert path.read_bytes() == b"1"
+def test_values_come_back_the_first_one_stays_and_a_broken_transaction_leaves_nothing(tmp_path: Path) -> None:
+    values = {f"k{i}": {"text": "é\ud800\u2028\x00 " * (i % 3), "number": i} for i in range(1_234)}
+    AnswerCache(tmp_path / "new").store(values)
+    cache = AnswerCache(tmp_path / "new")
+    assert len(cache) == 1_234
+    clean = {f"k{i}": {"text": "é\ufffd\u2028\ufffd " * (i % 3), "number": i} for i in range(1_234)}
+    assert (cache.load([*values, "unknown", "k0"]), cache.load([])) == (clean, {})
+    cache = AnswerCache(tmp_path)
+    cache.store({"a": 1})
+    cache.store({"a": 2, "b": 3})
+    assert pickle.loads(pickle.dumps(cache)).load(["a", "b"]) == {"a": 1, "b": 3}
+    cache = AnswerCache(tmp_path / "broken")
+    cache.store({})
+    with pytest.raises(TypeError):
+        cache.store({"a": 1, "b": object()})
+    with pytest.raises(sqlite3.Error):
+        cache.store({"a": 1, ("b",): 2})  # type: ignore[dict-item]
+    assert len(cache) == 0
+
+
+def _write(folder: str, writer: int, inherited: AnswerCache | None) -> None:
+    cache = inherited or AnswerCache(folder)
+    for i in range(40):
+        cache.store({f"{writer} {i}": [writer, i], f"shared {i}": "same"})
+        assert cache.load([f"shared {i}"]) == {f"shared {i}": "same"}
+
+
+@pytest.mark.parametrize("inherit", [False, True])
+def test_processes_share_the_file(tmp_path: Path, inherit: bool) -> None:
+    context: Any = multiprocessing.get_context("fork" if inherit else "spawn")
+    cache = AnswerCache(tmp_path)
+    cache.store({"here": 1})  # the connection is open when the process forks
+    given = cache if inherit else None
+    writers = [context.Process(target=_write, args=(str(tmp_path), i, given)) for i in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert len(cache) == 4 * 40 + 40 + 1
+
+
+def test_another_file_is_named_and_one_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    # The advice was to remove it, whatever the reason.
+    path = tmp_path / "answers.sqlite3"
+    path.write_bytes(b"something else entirely" * 100)
+    refuses(ValueError, r"answers\.sqlite3 cannot be used as a cache of answers", AnswerCache(tmp_path).load, ["a"])
+    path.unlink()
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE answers (other TEXT)")
+    refuses(ValueError, r"answers\.sqlite3 cannot be used as a cache of answers", AnswerCache(tmp_path).load, ["a"])
+    path.unlink()
+    path.mkdir()
+    words = r"answers\.sqlite3: unable to open database file; name a folder that can be"
+    refuses(OSError, words, AnswerCache(tmp_path).load, ["a"])

@@ -70,9 +70,8 @@ class Own(Coins):
     """Draws from a generator of its own, and seeds it itself."""
 
     def reset(self, **given: Any) -> tuple[str, dict[str, Any]]:
-        shown = super().reset(**given)
         self.reseed(given["seed"])
-        return shown
+        return super().reset(**given)
 
     def reseed(self, seed: int) -> None:
         self.own = random.Random(seed)
@@ -111,7 +110,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* acted alike", "ignore:.* has 
 TASKS: list[dict[str, Any]] = [{}, {}]
 
 
-def test_a_group_shares_the_start_and_each_episode_has_its_own_luck() -> None:
+def test_a_group_shares_the_start_and_each_episode_has_the_luck_of_its_own_seed() -> None:
     groups = throws(collect(stock(Coins, 5), same(), tasks=TASKS, group_size=8, seed=0))
     for group in groups:
         starts, luck = zip(*(ended.split(":") for ended in group), strict=True)
@@ -124,9 +123,6 @@ def test_a_group_shares_the_start_and_each_episode_has_its_own_luck() -> None:
     shared = throws(collect(stock(Coins, 5), same(), tasks=TASKS, group_size=8, seed=0, luck="group"))
     assert [len(set(group)) for group in shared] == [1, 1]
     assert [group[0] for group in shared] == [group[0] for group in groups]  # the first has the luck of the reset
-
-
-def test_a_seed_is_made_of_the_seed_the_group_and_the_number_in_it() -> None:
     found = throws(collect(stock(Coins, 3), same(), tasks=TASKS, group_size=4, seed=5))
     reset = np.random.SeedSequence(5).generate_state(2)
     for group in range(2):
@@ -172,7 +168,7 @@ def test_luck_goes_through_wrappers_of_ours_and_moves_no_number_of_the_policy() 
     assert throws(tree.keep(np.arange(tree.n_trajectories) < 12)) == expected
 
 
-def test_vector_environments_reseed_chosen_places_and_nothing_that_is_shown_changes() -> None:
+def test_chosen_places_are_reseeded_and_who_cannot_be_is_warned_of_once() -> None:
     envs = VectorReplyParser(stock(Coins, 3))
     refuses(gym.error.ResetNeeded, r"reseed: no episodes yet", envs.reseed, 0, 1)
     shown = envs.reset(seed=[7, 7, 7])[0]
@@ -184,6 +180,13 @@ def test_vector_environments_reseed_chosen_places_and_nothing_that_is_shown_chan
     envs.reseed(1, np.int64(11))
     assert [envs.step(["<action>x</action>"] * 3)[0] for _ in range(FLIPS)][-1][1] == after[-1][0]
     refuses(ValueError, "seeds must be integers of at least 0, got None", envs.reseed, [0], [None])
+    envs: Any = Foreign(adapt(stock(Coins, 2)))
+    given: Any = {"tasks": [{}], "seed": 0}
+    with warnings.catch_warnings(action="error"):
+        collect(envs, same(), **given)  # nothing is to be reseeded
+    with pytest.warns(RuntimeWarning, match=r"draw alike, because Foreign has no reseed\(indices.*luck='group'"):
+        collect(envs, same(), group_size=2, **given)
+    refuses(ValueError, "unknown luck 'mine'; known: 'episode', 'group'", collect, envs, same(), luck="mine", **given)
 
 
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
@@ -202,9 +205,7 @@ def test_our_environments_draw_nothing_in_a_step_by_default(env_id: str) -> None
     ("SearchQA", {"simulator": "rule", "max_turns": 6}, {"noise": 0.5}, ["<search>Who was born there?</search>"]),
     ("WebShop", {"noise": (0.9, 0.9)}, {}, ["search[red shoes]", "click[next >]"]),
 )
-def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(
-    env_id: str, options: dict[str, Any], task: dict[str, Any], commands: list[str]
-) -> None:
+def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(env_id, options, task, commands) -> None:
     def play(luck: Any) -> list[list[str]]:
         envs = gym.make_vec(f"AgentRL/{env_id}-v0", num_envs=6, autoreset_mode="Disabled", **options)
         policy = Scripted(*commands)
@@ -218,22 +219,16 @@ def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(
     assert [seen[0] for seen in own[: len(shared)]] == [seen[0] for seen in shared]
 
 
-def test_an_evaluation_of_one_episode_a_task_stays_as_it_was_and_repeats_are_independent() -> None:
+def test_repeats_of_an_evaluation_and_further_rounds_of_dynamic_sampling_are_independent() -> None:
     tasks: list[dict[str, Any]] = [{}] * 40
     once = evaluate(stock(Coins, 7), same(), tasks, seed=3)
-    assert (
-        once.success[:, 0].tolist()
-        == collect(stock(Coins, 7), same(), tasks=tasks, seed=3, luck="group").trajectory_won.tolist()
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # here a policy that always acts alike is no mistake
+    alone = collect(stock(Coins, 7), same(), tasks=tasks, seed=3, luck="group")
+    assert once.success[:, 0].tolist() == alone.trajectory_won.tolist()
+    with warnings.catch_warnings(action="error"):  # here a policy that always acts alike is no mistake
         often = evaluate(stock(Coins, 7), same(), tasks, seed=3, repeats=4)
     assert often.success[:, 0].tolist() == once.success[:, 0].tolist()
     # All four alike: 2 in 16 of the tasks, and each of them where the luck is the group's.
     assert 1 <= sum(len(set(row)) == 1 for row in often.success.tolist()) <= 12
-
-
-def test_further_rounds_of_dynamic_sampling_have_independent_episodes() -> None:
     played: list[StepTable] = []
 
     def play(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
@@ -256,25 +251,13 @@ class Foreign(gym.vector.VectorWrapper):
         return self
 
 
-def test_who_cannot_be_reseeded_is_warned_of_once() -> None:
-    envs: Any = Foreign(adapt(stock(Coins, 2)))
-    given: Any = {"tasks": [{}], "seed": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        collect(envs, same(), **given)  # nothing is to be reseeded
-    with pytest.warns(RuntimeWarning, match=r"draw alike, because Foreign has no reseed\(indices.*luck='group'"):
-        collect(envs, same(), group_size=2, **given)
-    refuses(ValueError, "unknown luck 'mine'; known: 'episode', 'group'", collect, envs, same(), luck="mine", **given)
-
-
 class Right(Scripted):
     def reply_queue(self) -> InTurn:
         return InTurn(self)
 
 
 def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         given: Any = {"tasks": [{"index": 2}, {"index": 1}], "seed": 0}
         envs = disabled(2)
         collect(envs, Scripted("left", "right"), group_size=2, **given)
@@ -289,6 +272,5 @@ def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once()
         collect_lanes([disabled(2), disabled(2)], Right("right"), tasks=[{"index": 2}], group_size=4, seed=0)
         assert len(caught) == 3
     assert all(warning.filename == __file__ for warning in caught)
-    assert "Scripted acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
-        caught[0].message
-    )
+    words = "Scripted acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')"
+    assert words in str(caught[0].message)

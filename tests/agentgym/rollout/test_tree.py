@@ -14,22 +14,14 @@ from hypothesis import strategies as st
 
 from agentgym.registry import ROWS
 from agentgym.rollout import act_each, collect
-from agentgym.rollout.tree import (
-    SELECTIONS,
-    Continuation,
-    TreeCost,
-    collect_tree,
-    continued,
-    every,
-    highest_entropy,
-    selected,
-)
+from agentgym.rollout import tree as trees
+from agentgym.rollout.tree import TreeCost, collect_tree, continued, every, highest_entropy, selected
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
 from tests.agentgym.rollout.test_groups import Forgetful, UnjudgedEnv, check_corridor_dynamics
 from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
-from tests.playing import of
+from tests.playing import of, walks
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
@@ -42,9 +34,7 @@ class Coin:
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         return self.act_each(observations, infos, [rng] * len(observations))
 
-    def act_each(
-        self, observations: Sequence[str], infos: Mapping[str, Any], rngs: Sequence[np.random.Generator]
-    ) -> list[Reply]:
+    def act_each(self, observations: Sequence[str], infos: Mapping[str, Any], rngs: Sequence[Any]) -> list[Reply]:
         numbers = [rng.random() for rng in rngs]
         return [Reply("right" if number < 0.6 else "left", (0,), (1,), (number,)) for number in numbers]
 
@@ -52,8 +42,7 @@ class Coin:
 class OneByOne:
     """The same without `act_each`; counts how many observations it is shown at a time."""
 
-    def __init__(self) -> None:
-        self.most = 0
+    most = 0
 
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         assert len(observations) == len(infos["won"])
@@ -109,8 +98,7 @@ def noises(table: StepTable, trajectory: int) -> list[float]:
 
 
 def agree(one: list[float], other: list[float]) -> bool:
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
+    return all(mine == theirs for mine, theirs in zip(one, other, strict=False))
 
 
 def differ(one: list[float], other: list[float]) -> bool:
@@ -163,7 +151,7 @@ def test_continuations_meet_the_luck_of_their_number_in_all_steps_or_under_commo
             assert table.action[rows[:both]].tolist() == table.action[found[0][:both]].tolist()
 
 
-def test_siblings_differ_by_their_first_numbers_alone() -> None:
+def test_siblings_differ_by_their_first_numbers_alone_and_independent_continuations_share_nothing() -> None:
     table = tree(kind=NoisyEnv, common="siblings", branches=3)
     found = continuations(table, 6, 3)
     for one in found:
@@ -176,9 +164,6 @@ def test_siblings_differ_by_their_first_numbers_alone() -> None:
     for one, other in itertools.pairwise(found):
         assert differ(numbers(table, one[0]), numbers(table, other[0]))
         assert differ(noises(table, one[0]), noises(table, other[0]))
-
-
-def test_independent_continuations_share_nothing() -> None:
     table = tree(kind=NoisyEnv, common=False)
     for drawn in (numbers, noises):
         found = [drawn(table, i) for i in range(6, table.n_trajectories)]
@@ -223,7 +208,7 @@ def test_policies_are_asked_by_what_they_define() -> None:
     assert (first, silent.text) == (last, tagged(""))
 
 
-def test_later_rounds_continue_continuations() -> None:
+def test_later_rounds_continue_continuations_and_what_trees_cost() -> None:
     chosen: list[int] = []
 
     def last_begun(table: StepTable) -> list[int]:
@@ -239,14 +224,10 @@ def test_later_rounds_continue_continuations() -> None:
         assert table.trajectory[table.parent[i]] == chosen[i - 6]
         assert table.parent[i] == own(table, chosen[i - 6])[0]
     assert tree(select=last_begun, rounds=3, branches=1, common=False).to_trajectories() == table.to_trajectories()
-
-
-def test_progress_costs_repeats_and_nothing_selected() -> None:
     once = tree(select=lambda table: [0], branches=4)
     twice = tree(select=lambda table: [0], rounds=2, branches=2)
-    assert [[step.action for step in one.steps] for one in twice.to_trajectories()] == [
-        [step.action for step in one.steps] for one in once.to_trajectories()
-    ]
+    played = [[[step.action for step in one.steps] for one in each.to_trajectories()] for each in (once, twice)]
+    assert played[0] == played[1]
     seen: list[int] = []
     table = tree(places=4, progress=seen.append)
     assert seen == sorted(seen)
@@ -313,24 +294,21 @@ def test_a_continuation_begins_with_what_was_shown_in_every_environment(name: st
             assert shown[first] == shown[next_row[int(table.parent[i])]]
 
 
-def test_a_continuation_ends_where_its_prompt_does_not_fit() -> None:
+def test_continuations_end_where_their_prompt_does_not_fit_and_unscored_ones_are_left_out() -> None:
     table = tree(policy=Forgetful("cell 3"), group_size=1, branches=1)
     # From cell 2: cells 2, 3 and there nothing more; from cell 1 one step more. Every step is continued once.
     assert [len(own(table, i)) for i in range(table.n_trajectories)] == [2, 3, 2, 1, 3, 2, 1]
     assert (set(table.endings), table.actions[table.action[own(table, 3)[-1]]]) == ({Ending.TIME_LIMIT}, "")
     assert TreeCost.of(table).environment_steps == len(table) - 7
-
-
-class UnjudgedVectorEnv(CorridorVectorEnv):
-    env_class = UnjudgedEnv
-
-
-def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_are_not_continued() -> None:
     with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ episodes have no score and are left out") as caught:
         table = tree(tasks=[{"index": 2}], kind=UnjudgedEnv, group_size=6, branches=3)
     assert [warning.filename for warning in caught] == [__file__]
     assert table.has_forks
     assert not [state for state in table.states if str(state).startswith("0")]
+
+
+class UnjudgedVectorEnv(CorridorVectorEnv):
+    env_class = UnjudgedEnv
 
 
 def test_wrong_calls_and_answers() -> None:
@@ -339,44 +317,32 @@ def test_wrong_calls_and_answers() -> None:
     refuses(ValueError, "common must be True, False or 'siblings', got 'both'", tree, common="both")
     refuses(ValueError, r"unknown select 'al'; .*did you mean 'all'", tree, select="al")
     for rows in ([0.5], [[0]], [-1], [10**6], [True], np.ones(3, bool)):
-        with pytest.raises(ValueError, match=r"select must return row numbers, integers in 0\.\."):
-            tree(select=lambda table, rows=rows: rows)
-    with pytest.raises(ValueError, match="autoreset DISABLED"):
-        collect_tree(CorridorVectorEnv(2), Coin(), tasks=TASKS, branches=1, seed=0)
-
-    class Foreign(gym.vector.VectorWrapper):
-        pass
-
-    with pytest.raises(TypeError, match="cannot be branched through Foreign"):
-        collect_tree(Foreign(corridors(2)), Coin(), tasks=TASKS, branches=1, seed=0)
+        words = r"select must return row numbers, integers in 0\.\."
+        refuses(ValueError, words, tree, select=lambda table, rows=rows: rows)
+    given: Any = {"tasks": TASKS, "branches": 1, "seed": 0}
+    refuses(ValueError, "autoreset DISABLED", collect_tree, CorridorVectorEnv(2), Coin(), **given)
+    foreign = type("Foreign", (gym.vector.VectorWrapper,), {})(corridors(2))
+    refuses(TypeError, "cannot be branched through Foreign", collect_tree, foreign, Coin(), **given)
+    for counts in ([0], [2], [2, 0]):  # what was too much for one observation was played for the next one, or dropped
+        refuses(ValueError, f"Answers.act answered {counts[0]} replies to 1 observations", tree, policy=Answers(counts))
 
 
 class Answers(OneByOne):
     """Asked for one observation, answers as many replies as it is the turn of, again and again."""
 
     def __init__(self, counts: Sequence[int]) -> None:
-        super().__init__()
         self.counts = itertools.cycle(counts)
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
         return super().act(observations, infos, rng) * (next(self.counts) if len(observations) == 1 else 1)
 
 
-@pytest.mark.parametrize("counts", [[0], [2], [2, 0]])
-def test_a_policy_that_answers_one_observation_twice_and_another_never(counts: list[int]) -> None:
-    """What was too much for one observation was played for the next one, or dropped, without a word."""
-    refuses(ValueError, f"Answers.act answered {counts[0]} replies to 1 observations", tree, policy=Answers(counts))
-
-
 def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own_numbers():
     envs = VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=3, autoreset_mode="Disabled"))
     envs.reset(seed=[0] * 3, options=[{"split": "train", "index": 0}] * 3)
     begin = envs.snapshot(0)
-    plan = [
-        Continuation(begin, "g", None, (5, k), (5, k), reply)
-        for k in range(2)
-        for reply in (None, Reply("<action>up</action>"), Reply("<action>left</action>"))
-    ]
+    begins = None, Reply("<action>up</action>"), Reply("<action>left</action>")
+    plan = [trees.Continuation(begin, "g", None, (5, k), (5, k), reply) for k in range(2) for reply in begins]
     table = continued(envs, RandomPolicy(), plan, seed=0)
     chosen = [table.actions[action] for action in table.action[table.order[table.offsets[:-1]]]]
     assert chosen[1:3] == chosen[4:] == ["up", "left"]
@@ -401,52 +367,33 @@ def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own
 #   c:  s -y-> v -y-> u -x-> end     rows 6 7 8
 #   d:  s -x-> s -y-> end            rows 9 10
 COLUMNS = {
-    "group": ["g"] * 9 + ["h"] * 2,
-    "trajectory": [*"aaabbbccc", *"dd"],
-    "t": [0, 1, 2] * 3 + [0, 1],
-    "state": [*"svwsvwsvu", *"ss"],
-    "action": [*"xxxxyxyyx", *"xy"],
+    "group": ["g"] * 9 + ["h"] * 2, "trajectory": [*"aaabbbcccdd"], "t": [0, 1, 2] * 3 + [0, 1],
+    "state": [*"svwsvwsvuss"], "action": [*"xxxxyxyyxxy"], "reward": [0] * 11, "won": [0] * 11,
     "next_state": ["v", "w", "end", "v", "w", "end", "v", "u", "end", "s", "end"],
-    "reward": [0] * 11,
-    "won": [0] * 11,
-}
+}  # fmt: skip
 TABLE = StepTable.from_arrays(**COLUMNS)
 
 
 @cases(
     "select, rows",
-    ("all", list(range(11))),
-    ("distinct", [0, 1, 2, 8, 9]),
-    ("visited-once", [8]),
+    ("all", list(range(11))), ("distinct", [0, 1, 2, 8, 9]), ("visited-once", [8]), (every(1), list(range(11))),
     # s of group g is left by x and y; v after (s, x) as well. After (s, y) there is one episode only.
     ("first-disagreement", [0, 1]),
-    (every(2), [0, 2, 3, 5, 6, 8, 9]),
-    (every(1), list(range(11))),
-    (lambda table: np.array([4, 4, 2]), [2, 4]),
-    (lambda table: [], []),
-)
+    (every(2), [0, 2, 3, 5, 6, 8, 9]), (lambda table: np.array([4, 4, 2]), [2, 4]), (lambda table: [], []),
+)  # fmt: skip
 def test_selections_by_hand(select, rows) -> None:
     found = selected(TABLE, select)
     assert (found.tolist(), found.dtype) == (rows, np.int64)
 
 
-def test_the_earliest_visit_is_chosen_and_numbers_are_checked() -> None:
-    table = StepTable.from_arrays(
-        group=["g"] * 5, trajectory=[*"aaabb"], t=[0, 1, 2, 0, 1], state=[*"suvsv"], action=["x"] * 5,
-        next_state=["u", "v", "end", "v", "end"], reward=[0] * 5, won=[0] * 5,
-    )  # fmt: skip
+def test_the_earliest_visit_is_chosen_and_disagreement_counts_histories_not_states() -> None:
+    table = walks({"a": "s x u x v x end", "b": "s x v x end"})
     assert selected(table, "distinct").tolist() == [0, 1, 4]  # v at t = 1 of b, not at t = 2 of a
     refuses(ValueError, r"every: n must be an integer of at least 1, got 0", every, 0)
     refuses(ValueError, r"highest_entropy: count must be an integer of at least 1, got 0", highest_entropy, 0)
-
-
-def test_disagreement_counts_histories_not_states_and_goes_on_through_forks() -> None:
     # e was cut from c after its first step, and leaves v by x where c left it by y: now that history disagrees too.
-    columns = {
-        "group": [*COLUMNS["group"], "g"], "trajectory": [*COLUMNS["trajectory"], "e"], "t": [*COLUMNS["t"], 1],
-        "state": [*COLUMNS["state"], "v"], "action": [*COLUMNS["action"], "x"],
-        "next_state": [*COLUMNS["next_state"], "end"], "reward": [0] * 12, "won": [0] * 12,
-    }  # fmt: skip
+    more = {"group": "g", "trajectory": "e", "t": 1, "state": "v", "action": "x", "next_state": "end"}
+    columns = {name: [*column, more.get(name, 0)] for name, column in COLUMNS.items()}
     table = StepTable.from_arrays(**columns, parent={"e": ("c", 0)})
     assert selected(table, "first-disagreement").tolist() == [0, 1, 7]
 
@@ -454,18 +401,16 @@ def test_disagreement_counts_histories_not_states_and_goes_on_through_forks() ->
 @given(st.permutations(range(11)))
 def test_the_order_of_rows_only_chooses_among_equal_ones(order) -> None:
     table = StepTable.from_arrays(**{name: [column[i] for i in order] for name, column in COLUMNS.items()})
-    for name in SELECTIONS:
-        rows = [order[row] for row in selected(table, name)]
-        assert {(COLUMNS["group"][row], COLUMNS["state"][row], row if name == "all" else 0) for row in rows} == {
-            (COLUMNS["group"][row], COLUMNS["state"][row], row if name == "all" else 0) for row in selected(TABLE, name)
-        }
-
-
-def reply(*logprobs: float) -> Reply:
-    return Reply("x", (1,), tuple(range(len(logprobs))), logprobs)
+    for name in trees.SELECTIONS:
+        rows = [order[row] for row in selected(table, name)], selected(TABLE, name)
+        found = [{(TABLE.group[row], TABLE.state[row], row if name == "all" else 0) for row in each} for each in rows]
+        assert found[0] == found[1]
 
 
 def test_entropy_is_the_mean_surprise_of_a_replys_tokens() -> None:
+    def reply(*logprobs: float) -> Reply:
+        return Reply("x", (1,), tuple(range(len(logprobs))), logprobs)
+
     # a: .1, (.2 + .6) / 2 = .4, .3; b: equal everywhere, the earlier come first; c: one step was not written.
     replies = [
         reply(-0.1), reply(-0.2, -0.6), reply(-0.3), *[reply(-1.0)] * 3, reply(-0.1), reply(-0.2),
@@ -476,8 +421,6 @@ def test_entropy_is_the_mean_surprise_of_a_replys_tokens() -> None:
     assert selected(table, highest_entropy(2)).tolist() == [1, 2, 3, 4, 6, 7, 9, 10]
     assert selected(table, highest_entropy(5)).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9, 10]
 
-
-@pytest.mark.parametrize("replies", [None, [None] * 11, [Reply("x")] * 11])
-def test_entropy_needs_log_probabilities(replies) -> None:
-    with pytest.raises(ValueError, match="row 0 has a reply without log-probabilities"):
-        selected(StepTable.from_arrays(**COLUMNS, replies=replies), highest_entropy(1))
+    for none in (None, [None] * 11, [Reply("x")] * 11):
+        table = StepTable.from_arrays(**COLUMNS, replies=none)
+        refuses(ValueError, "row 0 has a reply without log-probabilities", selected, table, highest_entropy(1))

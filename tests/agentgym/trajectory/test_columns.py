@@ -48,18 +48,6 @@ def test_any_values_are_numbered_as_a_dict_does(columns):
     same(intern("state", *columns), one_by_one(*columns))
 
 
-@pytest.mark.parametrize("column", [[0.5, float("nan")], np.array([np.nan]), [np.float32("nan"), "a"]])
-def test_nan_is_no_id(column):
-    refuses(ValueError, "column 'state' must hold values that equal themselves, got nan", intern, "state", column)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_that_hash_alike_are_told_apart(name):
-    values = [NUMBERS[name](i) for i in range(5_000)]
-    ids, names = intern("state", values)
-    assert (ids[0].tolist(), list(names)) == (list(range(5_000)), values)
-
-
 class Alike:
     """What its owner gave one hash for all; counts how often two of them are compared."""
 
@@ -88,14 +76,18 @@ def test_values_of_one_hash_are_refused_in_linear_time(rows):
     refuses(ValueError, expected, intern, "state", [Alike(i) for i in range(rows)])
     assert Alike.compared == 256 * 257 // 2  # and a dict would have compared rows * rows / 2
     Alike.compared = 0
-    with pytest.raises(ValueError, match="column 'state': more than 256"):
-        intern("state", [Alike(i % 200) for i in range(rows)], ["u"] * 5, np.array([Alike(i) for i in range(rows)]))
+    values = [Alike(i % 200) for i in range(rows)], ["u"] * 5, np.array([Alike(i) for i in range(rows)])
+    refuses(ValueError, "column 'state': more than 256", intern, "state", *values)
     assert Alike.compared < 260 * 2 * rows
     refuses(ValueError, f"have the hash {hash((-1,) * 10)}, one of them a tuple", intern, "state", negatives(1_000))
     refuses(ValueError, "one of them a int", intern, "state", ["s", *(i * (2**61 - 1) for i in range(rows))])
 
 
-def test_some_values_of_one_hash_are_told_apart():
+def test_numbers_and_some_values_of_one_hash_are_told_apart_and_equal_strings_are_one():
+    for number in NUMBERS.values():
+        values = [number(i) for i in range(5_000)]
+        ids, names = intern("state", values)
+        assert (ids[0].tolist(), list(names)) == (list(range(5_000)), values)
     values = [Alike(i % 256) for i in range(1_000)]
     ids, names = intern("state", values, ["u"])
     assert ids[0].tolist() == [i % 256 for i in range(1_000)]
@@ -105,6 +97,10 @@ def test_some_values_of_one_hash_are_told_apart():
     floats = [2.0**e for e in range(-1000, 1000)]
     same(intern("state", floats, ["s"]), one_by_one(floats, ["s"]))
     assert max(list(map(hash, floats)).count(hash(2.0**e)) for e in range(61)) == 33
+    text = "you are in a room. " * 32
+    fresh = [text.encode().decode() for _ in range(3)]
+    assert len(set(map(id, fresh))) == 3
+    same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
@@ -120,27 +116,15 @@ def test_integer_arrays_are_numbered_as_their_values(dtype, spread):
 
 @cases(
     "columns",
-    [np.array([5, -(2**63), 2**63 - 1, 5])],
-    [np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64)],
-    [np.array([-(2**63), -(2**63) + 1, -(2**63)])],
-    [np.array([True, False, True])],
-    [np.array([0.5, np.inf, 0.5])],
-    [np.array(["red", "blue", "red"])],
-    [np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]")],
-    [np.array([3, 1]), [1, "3", 3.0]],
-    [np.array([3, 1], np.int8), np.array([1, 300])],
+    [np.array([5, -(2**63), 2**63 - 1, 5])], [np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64)],
+    [np.array([-(2**63), -(2**63) + 1, -(2**63)])], [np.array([True, False, True])], [np.array([0.5, np.inf, 0.5])],
+    [np.array(["red", "blue", "red"])], [np.array(["2020-01-02", "2020-01-01", "2020-01-02"], "datetime64[D]")],
+    [np.array([3, 1]), [1, "3", 3.0]], [np.array([3, 1], np.int8), np.array([1, 300])],
     [np.array([3, 1]), np.array([1.0, 0.5])],
-)
+)  # fmt: skip
 def test_other_arrays_are_numbered_as_their_values(columns):
     said = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
     same(intern("state", *columns), one_by_one(*said))
-
-
-def test_equal_strings_are_one() -> None:
-    text = "you are in a room. " * 32
-    fresh = [text.encode().decode() for _ in range(3)]
-    assert len(set(map(id, fresh))) == 3
-    same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
 #: One row of zeros.
@@ -148,15 +132,16 @@ ZEROS = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "ne
 
 
 def test_what_is_not_hashable_is_named_and_tensors_are_numbered_by_value() -> None:
-    with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
-        intern("state", ["s", ["s"]])
-    with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
-        StepTable.from_arrays(**ZEROS | {"state": ["s"], "next_state": [{}]})
+    refuses(TypeError, "column .state. must hold one hashable value per row, .*: .list.", intern, "state", ["s", ["s"]])
+    foul = ZEROS | {"state": ["s"], "next_state": [{}]}
+    refuses(TypeError, "column 'state' or 'next_state' must hold", StepTable.from_arrays, **foul)
+    for column in ([0.5, float("nan")], np.array([np.nan]), [np.float32("nan"), "a"]):
+        refuses(ValueError, "column 'state' must hold values that equal themselves, got nan", intern, "state", column)
     refuses(TypeError, "unhashable", intern, "state", np.zeros((2, 2), np.int64))
     same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
     # In a list they are single objects: every row would silently be a group of its own.
-    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
-        intern("group", [0, Tensor(3), Tensor(3)])
+    words = r"column 'group' must hold .* got Tensors; convert them .* \.item"
+    refuses(TypeError, words, intern, "group", [0, Tensor(3), Tensor(3)])
 
 
 class Tensor:
@@ -179,10 +164,10 @@ class Tensor:
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
 @pytest.mark.parametrize("values", ["s", iter([0]), {0: 1}, {0}, 0, np.array(0)])
 def test_what_is_no_sequence_of_rows_is_refused(column, values):
-    with pytest.raises(TypeError, match=f"column '{column}' must be a list or an array with one value per row, got "):
-        StepTable.from_arrays(**ZEROS | {column: values})
-    with pytest.raises(TypeError, match=r"column 'won' must be a list or an array .* got NoneType"):
-        StepTable.from_arrays(**ZEROS | {"won": None})
+    words = f"column '{column}' must be a list or an array with one value per row, got "
+    refuses(TypeError, words, StepTable.from_arrays, **ZEROS | {column: values})
+    words = "column 'won' must be a list or an array .* got NoneType"
+    refuses(TypeError, words, StepTable.from_arrays, **ZEROS | {"won": None})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -202,13 +187,10 @@ def test_rows_in_order_need_no_sorting_and_are_found_all_the_same(seed):
 
 @cases(
     "values, dtype, expected",
-    ([0, True, np.int64(3)], np.int64, [0, 1, 3]),
-    ([0.5, True, 3, np.float32(0.25)], np.float64, [0.5, 1, 3, 0.25]),
-    ([1, False, 1.0], np.bool_, [True, False, True]),
-    ((0, 1), np.bool_, [False, True]),
+    ([0, True, np.int64(3)], np.int64, [0, 1, 3]), ([0.5, True, 3, np.float32(0.25)], np.float64, [0.5, 1, 3, 0.25]),
+    ([1, False, 1.0], np.bool_, [True, False, True]), ((0, 1), np.bool_, [False, True]), ([], np.bool_, []),
     ([np.True_, False], np.bool_, [True, False]),
-    ([], np.bool_, []),
-)
+)  # fmt: skip
 def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expected):
     column = numbers("x", values, dtype)
     assert (column.dtype, column.tolist()) == (dtype, expected)
@@ -239,16 +221,11 @@ def test_what_is_no_number_of_the_type_is_refused(values, dtype, message):
 #   d:                v -6-> v -7-> v    rewards 64, 128, and a limit
 #   e:  s -8-> pit                       reward 256, a root of its own
 COLUMNS = {
-    "group": ["g"] * 9,
-    "trajectory": ["a", "a", "a", "b", "b", "c", "d", "d", "e"],
-    "t": [0, 1, 2, 1, 2, 2, 2, 3, 0],
-    "state": ["s", "u", "v", "u", "w", "w", "v", "v", "s"],
-    "action": ["x", "x", "x", "y", "y", "z", "y", "z", "y"],
-    "next_state": ["u", "v", "goal", "w", "pit", "goal", "v", "v", "pit"],
-    "reward": [1, 2, 4, 8, 16, 32, 64, 128, 256],
-    "won": [1, 1, 1, 0, 0, 1, 0, 0, 0],
+    "group": ["g"] * 9, "trajectory": [*"aaabbcdde"], "t": [0, 1, 2, 1, 2, 2, 2, 3, 0], "state": [*"suvuwwvvs"],
+    "action": [*"xxxyyzyzy"], "next_state": ["u", "v", "goal", "w", "pit", "goal", "v", "v", "pit"],
+    "reward": [1, 2, 4, 8, 16, 32, 64, 128, 256], "won": [1, 1, 1, 0, 0, 1, 0, 0, 0],
     "truncated": [0, 0, 0, 0, 0, 0, 0, 1, 0],
-}
+}  # fmt: skip
 PARENT = {"b": ("a", 0), "c": ("b", 1), "d": ("a", 1)}
 TREE = StepTable.from_arrays(**COLUMNS, parent=PARENT, replies=[Reply(str(i)) for i in range(9)])
 
@@ -268,10 +245,9 @@ def test_a_tree_worked_out_by_hand() -> None:
     assert whole is table
     assert source.tolist() == list(range(9))
     assert (table.has_forks, table.parent.tolist()) == (False, [-1] * 5)
+    second = {name: (f"{before}2", t) for name, (before, t) in PARENT.items()}
     other = StepTable.from_trajectories(
-        dataclasses.replace(
-            one, trajectory=f"{one.trajectory}2", parent=one.parent and (f"{one.parent[0]}2", one.parent[1])
-        )
+        dataclasses.replace(one, trajectory=f"{one.trajectory}2", parent=second.get(one.trajectory))
         for one in TREE.to_trajectories()
     )
     assert StepTable.concatenate([TREE, other]).parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
@@ -302,8 +278,8 @@ def test_files_from_before_are_read_and_bad_parents_named(tmp_path: Path) -> Non
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
     refuses(ValueError, expected, StepTable.from_jsonl, path)
     columns = {**COLUMNS, "group": ["g"] * 5 + ["h"] + ["g"] * 3}
-    with pytest.raises(ValueError, match=r"trajectory 'c': its parent \('b', 1\) is of another group"):
-        StepTable.from_arrays(**columns, parent=PARENT)
+    words = r"trajectory 'c': its parent \('b', 1\) is of another group"
+    refuses(ValueError, words, StepTable.from_arrays, **columns, parent=PARENT)
 
 
 def test_the_data_frame_says_after_which_row() -> None:
@@ -375,9 +351,8 @@ def test_unfolding_any_forest_gives_back_its_episodes(forest) -> None:
 @given(forests(), st.data())
 def test_some_episodes_are_kept_whole_and_each_of_their_rows_once(forest, data) -> None:
     table, _ = forest
-    mask = np.array(
-        data.draw(st.lists(st.booleans(), min_size=len(table.trajectories), max_size=len(table.trajectories)))
-    )
+    n = len(table.trajectories)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
     if not mask.any():
         refuses(ValueError, "at least one of them True", table.keep, mask)
         return
@@ -412,14 +387,10 @@ def ladder(n: int) -> dict:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", [comb, ladder])
-def test_forks_of_any_shape_are_read(shape) -> None:
-    returns = StepTable.from_arrays(**shape(4)).episode_return.tolist()
-    assert returns == {"comb": [4, 2, 3, 4, 1], "ladder": [1, 2, 3, 4]}[shape.__name__]
-    assert StepTable.from_arrays(**shape(2_000)).episode_return.max() == 2_000  # as many steps, a point each
-
-
-def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_numbered_before_it() -> None:
+def test_forks_of_any_shape_are_read_and_an_episode_that_was_not_played_on_is_kept_beside_its_child() -> None:
+    for shape, returns in ((comb, [4, 2, 3, 4, 1]), (ladder, [1, 2, 3, 4])):
+        assert StepTable.from_arrays(**shape(4)).episode_return.tolist() == returns
+        assert StepTable.from_arrays(**shape(2_000)).episode_return.max() == 2_000  # as many steps, a point each
     # "late" was cut by its recording after one step; "early" goes on from there, and has the smaller number.
     table = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["early", "late"], t=[1, 0], state=["u", "s"], action=["up", "right"],
@@ -442,7 +413,7 @@ def test_what_goes_along_episodes_is_counted_as_row_by_row(forest, data) -> None
             assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
 
 
-def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_of_forks_is_read_in_as_many_operations_as_rows_and_unfolded_up_to_a_bound(monkeypatch) -> None:
     # Unfolded it would have n (n + 1) / 2 rows, 128 million of them.
     n = 16_000
     table = StepTable.from_arrays(**ladder(n))
@@ -459,9 +430,6 @@ def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypat
     assert len(made) == n
     assert (len(found), found.parent.tolist()) == (n, [-1, n - 3, n - 2])
     assert found.episode_length.tolist() == [n - 2, n - 1, n]
-
-
-def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
     assert len(TREE.unfolded()[0]) == 14
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)

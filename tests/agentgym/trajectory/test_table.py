@@ -29,7 +29,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def test_columns_offsets_and_endings_in_any_order() -> None:
+def test_columns_offsets_endings_in_any_order_and_the_repr() -> None:
     table = StepTable.from_arrays(**COLUMNS)
     assert (table.states, table.next_state.tolist()) == (("s", "u", "goal", "pit"), [2, 1, 0, 3])
     assert (table.offsets.tolist(), table.last.tolist()) == ([0, 1, 3, 4], [0, 2, 3])
@@ -62,9 +62,6 @@ def test_columns_offsets_and_endings_in_any_order() -> None:
     assert (len(both), both.n_groups, both.n_trajectories) == (8, 2, 6)
     table = StepTable.from_arrays(**COLUMNS)
     refuses(ValueError, "trajectory 'a' is in several tables", StepTable.concatenate, [table, table])
-
-
-def test_the_repr_is_one_line() -> None:
     columns = "group, trajectory, t, state, next_state, action, valid, reward, terminated, truncated, won"
     table = StepTable.from_arrays(**COLUMNS, replies=[Reply("x")] * 4)
     assert repr(table) == f"StepTable(4 rows, 3 trajectories, 2 groups, 33.3% won; columns: {columns}, replies)"
@@ -92,13 +89,9 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     refuses(ImportError, r"pip install .*\[pandas\]'", lambda: StepTable.from_arrays(**COLUMNS).to_pandas())
 
 
-def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> None:
-    replies = [
-        Reply("<action>right</action>", (1, 2), (3,), (-0.25,), "stop", 2, ((3, 4),)),
-        None,
-        Reply("left"),
-        Reply("√", (), (4, 5), (-1.0, -2.0)),
-    ]
+def test_jsonl_keeps_everything_replies_may_be_missing_and_blank_lines_are_skipped(tmp_path: Path) -> None:
+    whole = Reply("<action>right</action>", (1, 2), (3,), (-0.25,), "stop", 2, ((3, 4),))
+    replies = [whole, None, Reply("left"), Reply("√", (), (4, 5), (-1.0, -2.0))]
     table = StepTable.from_arrays(**COLUMNS, replies=replies)
     table.to_jsonl(tmp_path / "rollout.jsonl")
     again = StepTable.from_jsonl(tmp_path / "rollout.jsonl")
@@ -110,6 +103,11 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
     table.to_jsonl(tmp_path / "x.jsonl")
     assert StepTable.from_jsonl(tmp_path / "x.jsonl").replies is None
     assert StepTable.from_trajectories(table.to_trajectories()).replies is None
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
+    assert StepTable.from_jsonl(path).n_trajectories == 2
+    path.write_text("\n \n", encoding="utf-8")
+    refuses(ValueError, r"x.jsonl: no line holds a trajectory", StepTable.from_jsonl, path)
 
 
 @cases(
@@ -138,11 +136,11 @@ def test_object_columns_are_read_and_later_writes_do_not_matter() -> None:
     for name in ("t", "reward", "valid", "terminated", "truncated", "won"):
         columns[name][:] = 1
         np.testing.assert_array_equal(getattr(table, name), COLUMNS[name])
-    with pytest.raises(TypeError, match="column 'action' must hold one hashable value per row"):
-        StepTable.from_arrays(**{**COLUMNS, "action": [["right"]] * 4})
+    words = "column 'action' must hold one hashable value per row"
+    refuses(TypeError, words, StepTable.from_arrays, **{**COLUMNS, "action": [["right"]] * 4})
     columns = {name: [0] for name in ("group", "trajectory", "t", "state", "action", "next_state", "won")}
-    with pytest.raises(TypeError, match=r"from_arrays: unknown argument 'rewards'; .*did you mean 'reward'"):
-        StepTable.from_arrays(**columns, rewards=[1.0])  # type: ignore[call-arg]
+    words = "from_arrays: unknown argument 'rewards'; .*did you mean 'reward'"
+    refuses(TypeError, words, StepTable.from_arrays, **columns, rewards=[1.0])
 
 
 def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_path: Path) -> None:
@@ -154,10 +152,10 @@ def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_
     foul.to_jsonl(tmp_path / "foul.jsonl")
     assert StepTable.from_jsonl(tmp_path / "foul.jsonl").actions == ("half a pair \ufffd", "\ufffd", "a", "b")
     for value in ((1, 2), 10**18, b"bytes"):
-        with pytest.raises(TypeError, match=r"cannot write .* to JSON"):
-            StepTable.from_arrays(**{**COLUMNS, "state": [value] * 4}).to_jsonl(tmp_path / "y.jsonl")
-    with pytest.raises(ValueError, match="JSON"):
-        StepTable.from_arrays(**{**COLUMNS, "state": [float("inf")] * 4}).to_jsonl(tmp_path / "y.jsonl")
+        table = StepTable.from_arrays(**{**COLUMNS, "state": [value] * 4})
+        refuses(TypeError, "cannot write .* to JSON", table.to_jsonl, tmp_path / "y.jsonl")
+    table = StepTable.from_arrays(**{**COLUMNS, "state": [float("inf")] * 4})
+    refuses(ValueError, "JSON", table.to_jsonl, tmp_path / "y.jsonl")
     assert not (tmp_path / "y.jsonl").exists()
 
 
@@ -180,65 +178,49 @@ def with_step(**change: object) -> dict:
     return {**LINE, "steps": [{**STEP, **change}]}
 
 
-DAMAGE = {
-    "nan": (json.dumps(with_step(reward=float("nan"))), "NaN is not a JSON number"),
-    "1e301": (json.dumps(with_step(reward=1e301)), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
-    "not an object": ("3", "the line must be an object, got 3"),
-    "empty": ("{}", "the line has no 'group'"),
-    "a missing name": (json.dumps({**LINE, "won": 1, "steps": [{}]}), "won must be true or false, got 1"),
-    "a missing step name": (json.dumps({**LINE, "steps": [{}]}), r"steps\[0\] has no 'action'"),
-    "an unknown name": (json.dumps({**LINE, "wonn": 1}), "an unknown 'wonn'; expected group, trajectory"),
-    "steps no list": (json.dumps({**LINE, "steps": {"0": STEP}}), "steps must be a list"),
-    "no steps": (json.dumps({**LINE, "steps": []}), "no steps"),
-    "step no object": (json.dumps({**LINE, "steps": ["x"]}), r"steps\[0\] must be an object, got 'x'"),
-    "id a list": (json.dumps(with_step(state=["s"])), r"steps\[0\].state must be a string, a number or null"),
-    "t a float": (json.dumps(with_step(t=0.5)), r"steps\[0\].t must be an integer, got 0.5"),
-    "t a flag": (json.dumps(with_step(t=True)), r"steps\[0\].t must be an integer, got True"),
-    "t twice": (
-        json.dumps({**LINE, "steps": [STEP, STEP]}),
-        r"steps\[1\].t must be more than 0, the one before, got 0",
-    ),
-    "reward a text": (json.dumps(with_step(reward="1")), r"steps\[0\].reward must be a number"),
-    "valid a number": (json.dumps(with_step(valid=1)), r"steps\[0\].valid must be true or false, got 1"),
-    "reply a text": (json.dumps(with_step(reply="x")), r"steps\[0\].reply must be an object or null"),
-    "reply without text": (json.dumps(with_step(reply={})), r"steps\[0\].reply has no 'logprobs'"),
-    "reply text": (json.dumps(with_step(reply={**REPLY, "text": None})), r"steps\[0\].reply.text must be a string"),
-    "token ids": (json.dumps(with_step(reply={**REPLY, "token_ids": [2.5]})), "token_ids must be a list of integers"),
-    "logprobs": (json.dumps(with_step(reply={**REPLY, "logprobs": ["x"]})), "logprobs must be a list of numbers"),
-    "finish": (
-        json.dumps(with_step(reply={**REPLY, "finish": "end"})),
-        "finish must be '', 'stop', 'length' or 'prompt-too-long'",
-    ),
-    "version": (json.dumps(with_step(reply={**REPLY, "version": "1"})), "version must be an integer"),
-    "allowed": (json.dumps(with_step(reply={**REPLY, "allowed": [[1.5]]})), "allowed must be a list of lists of int"),
-    "allowed count": (json.dumps(with_step(reply={**REPLY, "allowed": [[2], [3]]})), "has 1 token_ids, allowed"),
-    "logprobs count": (json.dumps(with_step(reply={**REPLY, "logprobs": []})), "has 1 token_ids and 0 logprobs"),
-    "no json": ("{", "not JSON: Expecting property name"),
-    "bytes": (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
-    "parent no pair": (json.dumps({**LINE, "parent": "a"}), r"parent must be null or \[trajectory, t\], got 'a'"),
-    "parent a list": (json.dumps({**LINE, "parent": [["a"], 0]}), r"parent must be null or \[trajectory, t\]"),
-    "parent t": (json.dumps({**LINE, "parent": ["a", 0.5]}), r"parent must be null or \[trajectory, t\]"),
-    "parent absent": (json.dumps({**LINE, "parent": ["z", 0]}), r"its parent \('z', 0\) is not in the table"),
-    "parent of another group": (json.dumps({**with_step(t=1), "group": "h", "parent": ["b", 0]}), "of another group"),
-    "twice": (json.dumps({**LINE, "trajectory": "a"}), "trajectory 'a' was in line 1 already"),
-}
+def with_reply(**change: object) -> dict:
+    return with_step(reply={**REPLY, **change})
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_named_with_file_and_line(tmp_path: Path, damage: str) -> None:
-    line, message = DAMAGE[damage]
+@cases(
+    "line, message",
+    ("3", "the line must be an object, got 3"), ("{}", "the line has no 'group'"),
+    ("{", "not JSON: Expecting property name"), (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
+    ({**LINE, "won": 1, "steps": [{}]}, "won must be true or false, got 1"),
+    ({**LINE, "steps": [{}]}, r"steps\[0\] has no 'action'"), ({**LINE, "steps": []}, "no steps"),
+    ({**LINE, "wonn": 1}, "an unknown 'wonn'; expected group, trajectory"),
+    ({**LINE, "steps": {"0": STEP}}, "steps must be a list"),
+    ({**LINE, "steps": ["x"]}, r"steps\[0\] must be an object, got 'x'"),
+    ({**LINE, "steps": [STEP, STEP]}, r"steps\[1\].t must be more than 0, the one before, got 0"),
+    ({**LINE, "trajectory": "a"}, "trajectory 'a' was in line 1 already"),
+    (with_step(reward=float("nan")), "NaN is not a JSON number"),
+    (with_step(reward=1e301), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
+    (with_step(reward="1"), r"steps\[0\].reward must be a number"),
+    (with_step(state=["s"]), r"steps\[0\].state must be a string, a number or null"),
+    (with_step(t=0.5), r"steps\[0\].t must be an integer, got 0.5"),
+    (with_step(t=True), r"steps\[0\].t must be an integer, got True"),
+    (with_step(valid=1), r"steps\[0\].valid must be true or false, got 1"),
+    (with_step(reply="x"), r"steps\[0\].reply must be an object or null"),
+    (with_step(reply={}), r"steps\[0\].reply has no 'logprobs'"),
+    (with_reply(text=None), r"steps\[0\].reply.text must be a string"),
+    (with_reply(token_ids=[2.5]), "token_ids must be a list of integers"),
+    (with_reply(logprobs=["x"]), "logprobs must be a list of numbers"),
+    (with_reply(finish="end"), "finish must be '', 'stop', 'length' or 'prompt-too-long'"),
+    (with_reply(version="1"), "version must be an integer"),
+    (with_reply(allowed=[[1.5]]), "allowed must be a list of lists of int"),
+    (with_reply(allowed=[[2], [3]]), "has 1 token_ids, allowed"),
+    (with_reply(logprobs=[]), "has 1 token_ids and 0 logprobs"),
+    *(({**LINE, "parent": parent}, r"parent must be null or \[trajectory, t\]") for parent in ([["a"], 0], ["a", 0.5])),
+    ({**LINE, "parent": "a"}, r"parent must be null or \[trajectory, t\], got 'a'"),
+    ({**LINE, "parent": ["z", 0]}, r"its parent \('z', 0\) is not in the table"),
+    ({**with_step(t=1), "group": "h", "parent": ["b", 0]}, "of another group"),
+)  # fmt: skip
+def test_damage_is_named_with_file_and_line(tmp_path: Path, line: dict | str | bytes, message: str) -> None:
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
-    path.write_bytes(path.read_bytes() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    text = json.dumps(line) if isinstance(line, dict) else line
+    path.write_bytes(path.read_bytes() + (text if isinstance(text, bytes) else text.encode()) + b"\n")
     refuses(ValueError, f"x.jsonl, line 4: .*{message}", StepTable.from_jsonl, path)
-
-
-def test_blank_lines_are_skipped_and_a_file_of_them_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
-    assert StepTable.from_jsonl(path).n_trajectories == 2
-    path.write_text("\n \n", encoding="utf-8")
-    refuses(ValueError, r"x.jsonl: no line holds a trajectory", StepTable.from_jsonl, path)
 
 
 SHARED = r"won and lost episodes of one group end in the same state 'Game over\.': .* such as 'success' and 'failure'"
@@ -252,10 +234,24 @@ def columns(*ends: Any, won: tuple[int, ...] = (1, 0, 0), **others: Any) -> dict
     }  # fmt: skip
 
 
-def test_why_endings_of_one_key_are_warned_of() -> None:
+def test_shared_endings_are_warned_of_once_for_a_state_and_a_place() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED) as found:
         StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
     assert (len(found), found[0].filename) == (1, __file__)
+    with pytest.warns(RuntimeWarning, match=SHARED):
+        StepTable.from_arrays(**columns("Game over.", "Game over.", "pit", truncated=[1, 0, 0]))
+    n = 300
+    with pytest.warns(RuntimeWarning, match="the same state 7:") as found:
+        StepTable.from_arrays(
+            group=np.arange(n) // 2, trajectory=range(n), t=[0] * n, state=[0] * n, action=[0] * n,
+            next_state=7 + np.arange(n) // 2, reward=[0] * n, won=np.arange(n) % 2 == 0,
+        )  # fmt: skip
+    assert len(found) == 1
+    with warnings.catch_warnings(record=True, action="default") as found:
+        for number in range(3):  # as iterations of training do, each with tasks of its own
+            for end in ("Game over.", "over"):
+                StepTable.from_arrays(**columns(end, end, "street", group=[f"task {number}"] * 3))
+    assert [str(each.message).partition(": ")[0][-12:] for each in found] == ["'Game over.'", "state 'over'"]
 
 
 @cases(
@@ -270,36 +266,16 @@ def test_why_endings_of_one_key_are_warned_of() -> None:
     columns("over", "over", "over", group=["g", "h", "h"]),
 )
 def test_endings_that_say_enough_are_taken_without_a_word(given: dict[str, Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert len(StepTable.from_arrays(**given)) == 3
-
-
-def test_shared_endings_are_warned_of_once_for_a_state_and_a_place() -> None:
-    with pytest.warns(RuntimeWarning, match=SHARED):
-        StepTable.from_arrays(**columns("Game over.", "Game over.", "pit", truncated=[1, 0, 0]))
-    n = 300
-    with pytest.warns(RuntimeWarning, match="the same state 7:") as found:
-        StepTable.from_arrays(
-            group=np.arange(n) // 2, trajectory=range(n), t=[0] * n, state=[0] * n, action=[0] * n,
-            next_state=7 + np.arange(n) // 2, reward=[0] * n, won=np.arange(n) % 2 == 0,
-        )  # fmt: skip
-    assert len(found) == 1
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("default")
-        for number in range(3):  # as iterations of training do, each with tasks of its own
-            for end in ("Game over.", "over"):
-                StepTable.from_arrays(**columns(end, end, "street", group=[f"task {number}"] * 3))
-    assert [str(each.message).partition(": ")[0][-12:] for each in found] == ["'Game over.'", "state 'over'"]
 
 
 @pytest.mark.parametrize("name", ["state", "next_state"])
 def test_a_missing_state_is_refused_with_its_row(name: str) -> None:
     given = columns("success", "failure", "failure")
     given[name] = [given[name][0], None, given[name][2]]
-    expected = (
-        rf"row 1 \(trajectory 'b', t=0\): {name} must be the key of a state, got None; .* 'success' and 'failure'"
-    )
+    words = "must be the key of a state, got None; .* 'success' and 'failure'"
+    expected = rf"row 1 \(trajectory 'b', t=0\): {name} {words}"
     refuses(ValueError, expected, StepTable.from_arrays, **given)
     refuses(ValueError, expected, StepTable.from_arrays, **{**given, name: np.array(given[name], object)})
     pandas = pytest.importorskip("pandas")
@@ -315,16 +291,15 @@ def test_other_ways_into_a_table_ask_the_same(tmp_path: Path) -> None:
         table = StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
     path = tmp_path / "x.jsonl"
     table.to_jsonl(path)
-    for way in (
-        lambda: StepTable.from_jsonl(path),
-        lambda: StepTable.from_trajectories(table.to_trajectories()),
-        lambda: StepTable.concatenate([table]),
-    ):
+    for way, given in (
+        (StepTable.from_jsonl, path), (StepTable.from_trajectories, table.to_trajectories()),
+        (StepTable.concatenate, [table]),
+    ):  # fmt: skip
         with pytest.warns(RuntimeWarning, match=SHARED):
-            way()
+            way(given)
     path.write_text(path.read_text().replace('"next_state": "street"', '"next_state": null'))
-    with pytest.raises(ValueError, match=r"x\.jsonl: row 2 .*next_state must be the key of a state, got None"):
-        StepTable.from_jsonl(path)
+    words = r"x\.jsonl: row 2 .*next_state must be the key of a state, got None"
+    refuses(ValueError, words, StepTable.from_jsonl, path)
 
 
 class Doors(gym.Env):
@@ -342,14 +317,13 @@ class Doors(gym.Env):
 
 
 def test_collected_episodes_are_told_apart_and_need_a_key() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
         table = collect(adapt(Doors()), Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
     assert {*table.states} == {"left or right?", "Game over. [success]", "Game over. [failure]"}
     envs = adapt(Doors(), key=lambda observation, info: None)
-    with pytest.raises(ValueError, match="the key of a state is None: give each state its own name"):
-        collect(envs, Scripted("right", "left", by="reply"), tasks=[{}], group_size=2, seed=0)
+    words, policy = "the key of a state is None: give each state its own name", Scripted("right", "left", by="reply")
+    refuses(ValueError, words, collect, envs, policy, tasks=[{}], group_size=2, seed=0)
     builder = TableBuilder(1, AutoresetMode.DISABLED)
     infos = {"state_key": np.array([None]), "task_id": np.array(["t"])}
-    with pytest.raises(ValueError, match="info 'state_key' of sub-environment 0 must be the key of a state, got None"):
-        builder.reset(infos)
+    words = "info 'state_key' of sub-environment 0 must be the key of a state, got None"
+    refuses(ValueError, words, builder.reset, infos)

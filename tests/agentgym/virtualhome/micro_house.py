@@ -24,13 +24,9 @@ NODES = (
     Node(SOFA, "sofa", "Furniture", ("SITTABLE", "LIEABLE")),
 )
 
-PLACES = {
-    CHARACTER: KITCHEN, TABLE: KITCHEN, CUP: KITCHEN, FRIDGE: KITCHEN, MILK: KITCHEN, CHAIR: KITCHEN, HAIR: KITCHEN,
-    KNIFE: KITCHEN, WATER: KITCHEN, DOOR: KITCHEN, TV: BEDROOM, SHIRT: BEDROOM, SOFA: BEDROOM,
-}  # fmt: skip
-
 EDGES = (
-    *((thing, "INSIDE", room) for thing, room in PLACES.items()),
+    *((thing, "INSIDE", KITCHEN) for thing in (CHARACTER, TABLE, CUP, FRIDGE, MILK, CHAIR, HAIR, KNIFE, WATER, DOOR)),
+    *((thing, "INSIDE", BEDROOM) for thing in (TV, SHIRT, SOFA)),
     (DOOR, "BETWEEN", KITCHEN),
     (DOOR, "BETWEEN", BEDROOM),
     (CUP, "ON", TABLE),

@@ -1,15 +1,199 @@
-"""The actions of the simulator as the originals have them, on sets: slow and literal (see `naive_graph`)."""
+"""The simulator as the originals have it: every relation a few Python sets, every question a walk through them.
 
+Slow, and as literal as its source allows (the files that `agentgym.virtualhome.household` names): which sets are looked
+up, in which order and how often is part of it, because a lookup changes them.
+"""
+
+import copy
 from functools import partialmethod
 
 from agentgym.virtualhome.actions import BEDS, SEATS, SQUEEZED_ALSO
 from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.household import OriginalError, Refused
-from tests.agentgym.virtualhome.naive_graph import NaiveGraph
+from agentgym.virtualhome.scene import Edge, Node, Scene
 
 
-class Naive(NaiveGraph):
-    """One episode."""
+class Naive:
+    """One episode: its graph, what the rules ask of it, and the actions."""
+
+    def __init__(self, scene: Scene, dialect: str) -> None:
+        self.v1 = dialect == "v1"
+        self.nodes: dict[int, Node] = {scene.ids[p]: scene.node(p) for p in range(scene.size)}
+        self.base: dict[tuple[int, str], dict[int, None]] = {}
+        for a, relation, b in scene.edges():
+            self.base.setdefault((a, relation), {})[b] = None
+        self.new: dict[tuple[int, str], set[int]] = {}
+        self.removed: dict[tuple[int, str], set[int]] = {}
+        self.changed: dict[int, set[str]] = {}
+        self.grabbed: dict[int, tuple[int, str]] = {}
+        self.found: set[tuple[str, int]] = set()
+        self.me = scene.ids[scene.character]
+        self.said: list[str] = []
+
+    # The graph.
+
+    def get(self, node: int, relation: str) -> list[int]:
+        ids = self.new.get((node, relation), set())
+        ids.update(self.base.get((node, relation), {}).keys())
+        ids.difference_update(self.removed.get((node, relation), set()))
+        return list(ids)
+
+    def has(self, a: int, relation: str, b: int) -> bool:
+        return b in self.get(a, relation)
+
+    def add(self, a: int, relation: str, b: int) -> None:
+        if b in self.removed.get((a, relation), ()):
+            self.removed[a, relation].remove(b)
+        elif b not in self.base.get((a, relation), ()):
+            self.new.setdefault((a, relation), set()).add(b)
+
+    def delete(self, a: int, relation: str, b: int) -> None:
+        if b in self.base.get((a, relation), ()):
+            self.removed.setdefault((a, relation), set()).add(b)
+        elif (a, relation) in self.new:
+            self.new[a, relation].discard(b)
+
+    def delete_all(self, node: int, relations: str) -> None:
+        for relation in relations.split():
+            for other in self.all():
+                self.delete(node, relation, other)
+                self.delete(other, relation, node)
+
+    def both(self, a: int, b: int) -> None:
+        self.add(a, "CLOSE", b)
+        self.add(b, "CLOSE", a)
+
+    def all(self) -> list[int]:
+        return [*self.changed, *(node for node in self.nodes if node not in self.changed)]
+
+    def states(self, node: int) -> set[str]:
+        return self.changed.get(node, set(self.nodes[node].states))
+
+    def mine(self) -> set[str]:
+        return self.states(self.me) if self.v1 else set(self.nodes[self.me].states)
+
+    def is_a(self, node: int, *names: str) -> bool:
+        return self.nodes[node].class_name in names
+
+    def can(self, node: int, name: str) -> bool:
+        return name in self.nodes[node].properties
+
+    def edges(self) -> set[Edge]:
+        found = set()
+        for a, relation in {*self.base, *self.new}:
+            ids = self.new.get((a, relation), set()) | set(self.base.get((a, relation), ()))
+            found |= {(a, relation, b) for b in ids - self.removed.get((a, relation), set())}
+        return found
+
+    def show(self, node: int) -> str:
+        return f"<{self.nodes[node].class_name}> ({node})"
+
+    def begin(self) -> None:
+        """A new state: in dialect "head" a deep copy."""
+        if not self.v1:
+            self.new, self.removed = copy.deepcopy(self.new), copy.deepcopy(self.removed)
+
+    def write(self, node: int, states: set[str]) -> None:
+        self.changed[node] = states
+
+    # Questions.
+
+    def close(self, node: int) -> bool:
+        if self.has(self.me, "CLOSE", node):
+            return True
+        return any(self.has(k, "CLOSE", node) or self.has(node, "ON", k) for k in self.get(self.me, "CLOSE"))
+
+    def facing(self, node: int) -> bool:
+        if self.has(self.me, "FACING", node):
+            return True
+        return any(self.has(k, "FACING", node) for k in self.get(self.me, "FACING"))
+
+    def is_room(self, node: int) -> bool:
+        return self.nodes[node].category == "Rooms"
+
+    def shut(self, node: int) -> bool:
+        return any("CLOSED" in self.states(k) and not self.is_room(k) for k in self.get(node, "INSIDE"))
+
+    def room(self, node: int) -> int | None:
+        if self.is_room(node):
+            return node
+        inside = self.get(node, "INSIDE")
+        if self.v1 or len(inside) > 1:
+            inside = inside if self.v1 else self.get(node, "INSIDE")
+            return next((k for k in inside if self.is_room(k)), None)
+        for _ in range(1000):
+            if not inside:
+                return None
+            if self.is_room(inside[0]):
+                return inside[0]
+            inside = self.get(inside[0], "INSIDE")
+        raise OriginalError("endless loop")
+
+    def hand(self) -> str | None:
+        return next((hand for hand in ("HOLDS_RH", "HOLDS_LH") if not self.get(self.me, hand)), None)
+
+    def held(self) -> list[int]:
+        return self.get(self.me, "HOLDS_LH") + self.get(self.me, "HOLDS_RH")
+
+    def need(self, holds: object, message: str) -> None:
+        if not holds:
+            raise Refused(message)
+
+    def wants(self, node: int, said: str, *names: str) -> None:
+        """Refuse a thing that has none of these properties, in capitals, and is of none of these classes."""
+        self.need(any(self.can(node, name) or self.is_a(node, name) for name in names), f"{self.show(node)} {said}")
+
+    def need_close(self, node: int) -> None:
+        self.need(self.close(node), f"{self.show(self.me)} is not close to {self.show(node)}")
+
+    def need_held(self, node: int) -> None:
+        self.need(node in self.held(), f"{self.show(self.me)} is not holding {self.show(node)}")
+
+    def need_hand(self, node: int = 0) -> str:
+        hand = self.hand()
+        self.need(hand, f"{self.show(self.me)} does not have a free hand")
+        return hand or ""
+
+    def need_open(self, node: int) -> None:
+        self.need(not self.shut(node), f"{self.show(node)} is inside other closed thing")
+
+    def need_facing(self, node: int) -> None:
+        self.need(self.facing(node), f"{self.show(self.me)} does not face {self.show(node)}")
+
+    def check_doors(self, start: int, room: int | None, node: int) -> None:
+        passages: dict[int, list[tuple[int, int]]] = {}
+        for kind in ("door", "doorjamb"):
+            for door in (each for each in self.nodes if self.is_a(each, kind)):
+                rooms = self.get(door, "BETWEEN")
+                if len(rooms) > 1:
+                    passages.setdefault(rooms[0], []).append((rooms[1], door))
+                    passages.setdefault(rooms[1], []).append((rooms[0], door))
+        if start not in passages:
+            raise OriginalError("KeyError")
+        if room is None:
+            raise OriginalError("AttributeError")
+        ways = []
+        for closed_too in (False, True):
+            before: dict[int, tuple[int, int]] = {start: (0, 0)}
+            queue = [start]
+            for here in queue:
+                for there, door in passages[here]:
+                    if there not in before and (closed_too or "CLOSED" not in self.states(door)):
+                        before[there] = here, door
+                        queue.append(there)
+            ways.append(before)
+        if room in ways[0]:
+            return
+        names = self.show(start), self.show(room)
+        self.need(room in ways[1], "No path between between {} and {}".format(*names))
+        closed = []
+        while room != start:
+            room, door = ways[1][room]
+            closed += [door] if "CLOSED" in self.states(door) else []
+        doors = ", ".join(map(self.show, closed))
+        self.need(node == closed[-1], "Door(s) {} between {} and {} is (are) closed".format(doors, *names))
+
+    # Actions.
 
     def step(self, line: Line) -> tuple[bool, tuple[str, ...], str | None]:
         self.said = []
@@ -130,8 +314,7 @@ class Naive(NaiveGraph):
     do_wakeup = do_sleep
 
     def do_grab(self, node: int) -> None:
-        takes = self.can(node, "GRABBABLE") or self.is_a(node, "water", "child")
-        self.need(takes, f"{self.show(node)} is not grabbable")
+        self.wants(node, "is not grabbable", "GRABBABLE", "water", "child")
         self.need(self.v1 or node not in self.grabbed, f"{self.show(node)} already grabbed")
         self.need_close(node)
         self.need_open(node)
@@ -194,10 +377,8 @@ class Naive(NaiveGraph):
     do_release = do_drop
 
     def do_pour(self, node: int, target: int) -> None:
-        liquid = self.can(node, "POURABLE") or self.can(node, "DRINKABLE")
-        self.need(liquid, f"{self.show(node)} is not pourable or drinkable")
-        vessel = self.can(target, "RECIPIENT") or self.is_a(target, "hands_both", "sponge", "face")
-        self.need(vessel, f"{self.show(target)} is not recipient")
+        self.wants(node, "is not pourable or drinkable", "POURABLE", "DRINKABLE")
+        self.wants(target, "is not recipient", "RECIPIENT", "hands_both", "sponge", "face")
         self.need_held(node)
         self.need_close(target)
         self.begin()
@@ -225,8 +406,7 @@ class Naive(NaiveGraph):
         self.write(node, (self.states(node) - {gone}) | {come})
 
     def do_open(self, node: int) -> None:
-        opens = self.can(node, "CAN_OPEN") or self.is_a(node, "desk", "window")
-        self.need(opens, f"{self.show(node)} can not be opened")
+        self.wants(node, "can not be opened", "CAN_OPEN", "desk", "window")
         self.need_close(node)
         self.need_hand()
         self.need("CLOSED" in self.states(node), f"{self.show(node)} is not closed")
@@ -234,8 +414,7 @@ class Naive(NaiveGraph):
         self.exchange(node, "CLOSED", "OPEN")
 
     def do_close(self, node: int) -> None:
-        opens = self.can(node, "CAN_OPEN") or self.is_a(node, "desk", "window")
-        self.need(opens, f"{self.show(node)} can not be opened")
+        self.wants(node, "can not be opened", "CAN_OPEN", "desk", "window")
         self.need_close(node)
         self.need("OPEN" in self.states(node), f"{self.show(node)} is not open")
         self.exchange(node, "OPEN", "CLOSED")
@@ -274,19 +453,13 @@ class Naive(NaiveGraph):
         self.need(self.held(), f"{self.show(self.me)} does not hold anything in hands")
         self.exchange(node, "DIRTY", "CLEAN")
 
-    def do_lookat(self, node: int) -> None:
-        self.need(self.facing(node), f"{self.show(self.me)} does not face {self.show(node)}")
-        self.begin()
-
-    do_pointat = do_lookat
-
     def do_watch(self, node: int) -> None:
         mine, room = self.room(self.me), self.room(node)
-        self.need(self.can(node, "LOOKABLE"), f"{self.show(node)} not lookable")
+        self.wants(node, "not lookable", "LOOKABLE")
         if mine is None or room is None:
             raise OriginalError("AttributeError")
         self.need(mine == room, f"char room {self.show(mine)} is not node room {self.show(room)}")
-        self.need(self.facing(node), f"{self.show(self.me)} does not face {self.show(node)}")
+        self.need_facing(node)
         rests = {"SITTING", "LYING"} & self.mine() and not self.is_a(node, "computer")
         faces = not rests or self.has(self.me, "FACING", node)
         self.need(faces, f"{self.show(self.me)} is not facing {self.show(node)} while sitting")
@@ -294,42 +467,32 @@ class Naive(NaiveGraph):
             self.said.append(f"{self.show(node)} is inside other closed thing")
         self.begin()
 
-    def do_touch(self, node: int) -> None:
-        self.need_close(node)
-        self.need_open(node)
+    def acted(self, node: int, needs: tuple[str | tuple[str, ...], ...]) -> None:
+        """An action without an effect: its needs in turn, those of a kind of thing as `wants` takes them."""
+        for need in needs:
+            if isinstance(need, tuple):
+                self.wants(node, *need)
+            else:
+                getattr(self, f"need_{need}")(node)
         self.begin()
 
-    def do_move(self, node: int) -> None:
-        moves = self.can(node, "MOVABLE") or self.is_a(node, "chair", "curtain", "button")
-        self.need(moves, f"{self.show(node)} is not movable")
-        self.do_push(node)
-
-    do_pull = do_move
-
-    def do_push(self, node: int) -> None:
-        self.need_close(node)
-        self.need_open(node)
-        self.need_hand()
-        self.begin()
-
-    def do_type(self, node: int) -> None:
-        self.need_close(node)
-        types = self.is_a(node, "keyboard") or self.can(node, "HAS_SWITCH")
-        self.need(types, f"{self.show(node)} does not have switch")
-        self.begin()
-
-    def do_squeeze(self, node: int) -> None:
-        self.need_hand()
-        self.need_close(node)
-        soft = self.can(node, "CLOTHES") or self.is_a(node, *SQUEEZED_ALSO)
-        self.need(soft, f"{self.show(node)} is not clothes")
-        self.begin()
+    do_lookat = do_pointat = partialmethod(acted, needs=("facing",))
+    do_touch = partialmethod(acted, needs=("close", "open"))
+    do_push = partialmethod(acted, needs=("close", "open", "hand"))
+    do_move = do_pull = partialmethod(
+        acted, needs=(("is not movable", "MOVABLE", "chair", "curtain", "button"), "close", "open", "hand")
+    )
+    do_type = partialmethod(acted, needs=("close", ("does not have switch", "HAS_SWITCH", "keyboard")))
+    do_squeeze = partialmethod(acted, needs=("hand", "close", ("is not clothes", "CLOTHES", *SQUEEZED_ALSO)))
+    do_greet = partialmethod(acted, needs=(("is not person", "PERSON"),))
+    do_read = partialmethod(acted, needs=(("is not readable", "READABLE"), "held"))
+    do_drink = partialmethod(acted, needs=(("is not drinkable or not recipient", "DRINKABLE", "RECIPIENT"), "held"))
 
     def do_cut(self, node: int) -> None:
         self.need_hand()
         self.need_close(node)
-        self.need(self.can(node, "EATABLE"), f"{self.show(node)} is not eatable")
-        self.need(self.can(node, "CUTTABLE"), f"{self.show(node)} is not cuttable")
+        self.wants(node, "is not eatable", "EATABLE")
+        self.wants(node, "is not cuttable", "CUTTABLE")
         knife = any("knife" in self.nodes[each].class_name for each in self.held())
         self.need(knife, f"{self.show(self.me)} is not holding a knife")
         self.begin()
@@ -341,19 +504,4 @@ class Naive(NaiveGraph):
             self.need(on_it, f"{self.show(node)} is not eatable")
             food = any(self.can(each, "EATABLE") for each in on_it)
             self.need(food, f"none of object on {self.show(node)} is eatable")
-        self.begin()
-
-    def do_greet(self, node: int) -> None:
-        self.need(self.can(node, "PERSON"), f"{self.show(node)} is not person")
-        self.begin()
-
-    def do_read(self, node: int) -> None:
-        self.need(self.can(node, "READABLE"), f"{self.show(node)} is not readable")
-        self.need_held(node)
-        self.begin()
-
-    def do_drink(self, node: int) -> None:
-        drinks = self.can(node, "DRINKABLE") or self.can(node, "RECIPIENT")
-        self.need(drinks, f"{self.show(node)} is not drinkable or not recipient")
-        self.need_held(node)
         self.begin()

@@ -1,11 +1,19 @@
-"""Published scenes and tasks, and files of them."""
+"""Published scenes and tasks, files of them, and episodes recorded on the original simulators, played again.
+
+Every 45th recorded episode of each kind is played; STEPCREDIT_TRACES=all plays all 2,075, which takes minutes.
+"""
 
 import copy
-import gzip
+import importlib.util
+import itertools
 import json
+import lzma
+import os
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,17 +23,15 @@ from agentgym.virtualhome.commands import parse_line
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World
-from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
-from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
-from tests.agentgym.virtualhome.small_houses import replay
+from tests.agentgym.virtualhome import replay_adapter
+from tests.agentgym.virtualhome.houses import DIFFERENCE, GOALS, PROGRAM, find, lines_of, read, replay, scene_of, write
 from tests.cases import cases
 from tests.refusals import refuses
 
 
 @cache
 def official(goal: str) -> OfficialActivities:
-    find("scene1_518_diffs.json.xz")
-    return OfficialActivities(FOLDER, goal)
+    return OfficialActivities(find("scene1_518_diffs.json.xz").parent, goal)
 
 
 def test_all_programs_are_there_with_houses_as_rebuilt_by_hand() -> None:
@@ -124,16 +130,6 @@ def test_a_small_folder(tmp_path: Path) -> None:
     assert OfficialActivities(tmp_path, "object").by_id("s1/1_1", None).goal.edges == ((30, "ON", 10),)
 
 
-def test_packed_files_are_read(tmp_path: Path) -> None:
-    path = write(tmp_path) / "scene1_518_diffs.json"
-    packed = gzip.compress(path.read_bytes())
-    path.unlink()
-    (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed)
-    assert OfficialActivities(tmp_path, "strict").count("all") == 1
-    (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed[: len(packed) // 2])
-    refuses(DataError, r"scene1_518_diffs\.json\.gz: damaged compressed file", OfficialActivities, tmp_path, "strict")
-
-
 def changed(value: Any, *path: Any, to: Any) -> Any:
     """A copy with one place of it changed."""
     value = copy.deepcopy(value)
@@ -184,7 +180,6 @@ def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str,
     (bad("rem_edges", to=[[4, "INSIDE", 1]]), r"row 0: the character is in no room"),
     (bad("states", to=[[12, ["DIRTY"]], [12, ["CLEAN"]]]), r"'states', entry 1: the states of 12 are repeated"),
     ({"graph": {"nodes": [], "edges": []}}, r"TrimmedTestScene1_graph\.json: .*'character'"),
-    ({"graph": changed(GRAPH, "edges", 0, to=4)}, r"TrimmedTestScene1_graph\.json: .*edge 0"),
     ({"programs": {"1_1": {**PROGRAM, "program": ["[WALK] <pear> (1.99)"]}}}, r"row 0: line 0 of the program"),
     ({"programs": {"1_1": {**PROGRAM, "program": ["[FLY]"]}}}, r"row 0: line 0 of the program.*FLY"),
 )
@@ -209,10 +204,7 @@ def test_bad_goals(tmp_path: Path, path: tuple[Any, ...], to: Any, words: str) -
     refuses(DataError, rf"accurate\.json, .*{words}", tasks.by_id, "s1/1_1", None)
 
 
-def test_what_is_no_json_or_repeated_is_named_with_its_file(tmp_path: Path) -> None:
-    write(tmp_path)
-    (tmp_path / "scene1_518_programs.json").write_text(json.dumps({"a": 1})[:-1])
-    refuses(DataError, r"scene1_518_programs\.json: not JSON", OfficialActivities, tmp_path)
+def test_what_is_repeated_is_named_with_its_file(tmp_path: Path) -> None:
     twice = {"scene_1": {"Serve": GOALS["scene_1"]["Serve"], "Other": GOALS["scene_1"]["Serve"]}}
     with pytest.raises(DataError, match=r"accurate\.json, title 'Other': the goal of '1_1' is repeated"):
         OfficialActivities(write(tmp_path, goals=twice), "eai").count("all")
@@ -241,3 +233,48 @@ def test_nesting_at_the_limit_is_named_with_its_file(tmp_path: Path) -> None:
         except DataError as error:
             words.append(str(error).removeprefix(str(tmp_path)))
     assert set(words) == {"/scene1_518_diffs.json, row 0: nested too deeply"}
+
+
+EPISODES = {"gold_v1": 351, "gold_head": 351, "random_v1": 627, "random_head": 502, "wrapper": 244}
+EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 45
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EPISODES)
+def test_recorded_episodes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    spec = importlib.util.spec_from_file_location("replay_check", find("replay_check.py"))
+    assert spec.loader is not None
+    checker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checker)
+    path = find(f"traces/{name}.jsonl.xz")
+
+    def opened(file: str, mode: str) -> Any:
+        stream = lzma.open(file, mode)  # noqa: SIM115
+        return itertools.islice(stream, 0, None, EVERY) if file == str(path) else stream
+
+    monkeypatch.setattr(checker, "lzma", SimpleNamespace(open=opened))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    arguments = [replay_adapter.__file__, str(path.parents[1]), str(path), "--exc-text"]
+    monkeypatch.setattr(sys, "argv", ["replay_check.py", *arguments])
+    with pytest.raises(SystemExit) as end:
+        checker.main()
+    said = capsys.readouterr().out
+    assert end.value.code == 0, said
+    assert f"'episodes': {len(range(0, EPISODES[name], EVERY))}" in said.splitlines()[-1]
+    assert "different" not in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("dialect", "ran", "ended"), [("v1", 518, 518), ("head", 363, 234)])
+def test_published_programs(dialect: str, ran: int, ended: int) -> None:
+    """How many run to the end, and how many leave the house as published (whatever failed on the way)."""
+    counts: Counter[str] = Counter()
+    for row in read("scene1_518_diffs.json.xz"):
+        scene = scene_of(row["id"])
+        world = World(scene, dialect)
+        done = [world.step(line).ok for line in lines_of(row["id"])]
+        counts["ran"] += all(done)
+        add, remove = (list(map(tuple, row[key])) for key in ("goal_add", "goal_rem"))
+        counts["ended"] += world.cells == list(scene.changed((), dict(row["goal_states"]), add, remove).cells)
+        world.undo()
+        assert world.get_state() == World(scene, dialect).get_state()
+    assert counts == {"ran": ran, "ended": ended}

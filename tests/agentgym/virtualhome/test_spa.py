@@ -15,7 +15,7 @@ from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
 from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, prepared, taken_out, visible
 from agentgym.virtualhome.spa.names import EMPTY, TEMPLATES, action_of, open_line
-from tests.agentgym.virtualhome import official_houses
+from tests.agentgym.virtualhome import houses
 from tests.agentgym.virtualhome.micro_house import (
     BEDROOM,
     CHAIR,
@@ -154,8 +154,8 @@ def test_what_is_visible() -> None:
 @pytest.mark.parametrize("repairs", [("find",), ("find", "grab_place")])
 def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
     """Wash clothes (arXiv 2603.18683): what is said there, with things and states in alphabetical order."""
-    removed = official_houses.read("traces/wrapper_removed.json.xz")["475_1"]
-    scene = prepared(official_houses.scene_of("475_1"), removed=map(tuple, removed))
+    removed = houses.read("traces/wrapper_removed.json.xz")["475_1"]
+    scene = prepared(houses.scene_of("475_1"), removed=map(tuple, removed))
     played = episode(scene, repairs=repairs)
     basket = "basket_for_clothes is CLEAN and CLOSED"
     on, held = "basket_for_clothes ON washing_machine. ", "You have basket_for_clothes. "
@@ -169,7 +169,7 @@ def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
         f"{basket}, washing_machine is CLEAN and CLOSED and OFF and PLUGGED_IN, {on}",
         f"{basket}, washing_machine is CLEAN and CLOSED and ON and PLUGGED_IN, {on}",
     ]
-    for line, observation in zip(official_houses.lines_of("475_1"), said, strict=True):
+    for line, observation in zip(houses.lines_of("475_1"), said, strict=True):
         action, *things = line.replace("[", "").replace("]", "").split(" <")
         words = TEMPLATES[action].format(*[thing.partition(">")[0].replace("_", " ") for thing in things])
         turn = played.reply(f"Thought: next.\nAction: {words.capitalize()}")
@@ -177,42 +177,23 @@ def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
     assert episode(scene, repairs=()).play("find basket for clothes").observation == ERROR_TEXT
 
 
-def test_an_episode_begins_with_the_task_and_shows_what_is_close() -> None:
-    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True)
-    observation, info = env.reset(seed=0)
-    activity = env.unwrapped.episode.activity
-    assert observation == f"The task is {activity.title}({activity.description})."
-    observation, reward, terminated, _, info = env.step("I think so.")
-    assert observation == "Observation: Nothing happens."
-    assert (reward, terminated, info["is_action_valid"]) == (0.0, False, False)
-    observation, _, _, _, info = env.step("Thought: go.\nAction: walk to character")
-    assert (observation[:13], info["is_action_valid"]) == ("Observation: ", True)
-
-
 def test_every_offered_action_succeeds() -> None:
     env = VirtualHomeEnv(data="generated", protocol="spa", repairs="all")
     rng = np.random.default_rng(0)
-    steps = 0
-    said: set[str] = set()
-    for index in range(12):
+    said = list[str]()
+    for index in range(24):
         _, info = env.reset(seed=index, options={"index": index})
         for _ in range(25):
-            before = env.snapshot()
             offered = info["admissible_actions"]
             near = [action for action in offered if not action.startswith(("walk", "run", "find"))] or offered
-            for action in rng.choice(near, min(3, len(near)), replace=False):
-                assert env.step(str(action))[-1]["is_action_valid"], action
-                env.restore(before)
-                said.add(str(action).split()[0])
-                steps += 1
-            assert env.restore(before)[1] == info
-            action = str(rng.choice(near if rng.random() < 0.6 else offered))
+            action = str(rng.choice(near if rng.random() < 0.7 else offered))
+            said.append(action.split()[0])
             _, _, terminated, _, info = env.step(action)
             assert info["is_action_valid"], action
             if terminated:
                 break
-    assert steps > 300
-    assert len(said) > 15
+    assert len(said) > 300
+    assert len(set(said)) > 15
 
 
 def test_hands_can_be_found_once_one_has_walked() -> None:
@@ -231,7 +212,7 @@ def test_hands_can_be_found_once_one_has_walked() -> None:
 def test_programs_win_as_often_as_they_did(published: bool) -> None:
     """Programs are for dialect "v1"; most of them win in the papers' protocol too."""
     if published:
-        folder = official_houses.find("scene1_518_diffs.json.xz").parent
+        folder = houses.find("scene1_518_diffs.json.xz").parent
         given: dict[str, Any] = {"data": folder, "goal": "loose"}
     else:
         given = {"data": "generated", "repairs": ("containment", "posture")}

@@ -1,4 +1,5 @@
-"""The environment, alone and as a vector, and against episodes of the original shop."""
+"""The environment, alone and as a vector, and against episodes of the original shop; scripted shoppers: the one who
+knows the goal always succeeds, the one who reads comes close and knows nothing."""
 
 import json
 import pickle
@@ -8,18 +9,21 @@ from typing import Any
 
 import cloudpickle
 import gymnasium as gym
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym.webshop.catalogue import read_tag
 from agentgym.webshop.env import NO_PARTS, WebShopEnv
+from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.generated.generator import generate
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import INDEX, page_text, text, text_rich
+from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.session import Session
 from agentgym.webshop.tasks import Tasks, ideal_score
-from tests.agentgym.webshop.official_files import write_files
-from tests.agentgym.webshop.oracles import FOLDER, find, rows
-from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.agentgym.webshop.support import FOLDER, find, goal_of, product, rows, tasks_of, write_files
 from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
@@ -128,6 +132,11 @@ def test_state_keys_hold_what_the_observation_can_show() -> None:
     same = {mode: (found[0] == found[1], found[3] == found[4]) for mode, found in keys.items()}
     assert same == {"text": (True, True), "text_rich": (True, False), "url": (False, True)}
     assert all(len({found[0], found[2], found[3]}) == 3 for found in keys.values())
+    assert (keys["text"][0], keys["url"][0], keys["text_rich"][3]) == (
+        "item B1 | 'color': 'red'; 'size': 's' | back to 1 of 'wool'",
+        "item B1 | 'size': 's'; 'color': 'red' | back to 1 of 'wool'", "results 1 of 'wool' | opened B1",
+    )  # fmt: skip
+    assert play(env, "search[<r>]", "search[<r>]")[-1]["state_key"] == "results 1 of '<r>' | 2 draws"
 
 
 def test_adverts_change_texts_but_nothing_else() -> None:
@@ -245,23 +254,11 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     assert printed(code).strip() == observation
 
 
-Episode = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def episodes() -> list[Episode]:
-    found = list(rows("traces_synthetic"))
-    assert (len(found), sum(len(episode["steps"]) for episode in found)) == (687, 9420)
-    return found
-
-
-def arguments() -> dict[str, Any]:
-    return {"data": FOLDER, "prices": FOLDER / "goals_prices_synthetic.json.xz", "goals": "synthetic"}
-
-
-def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
+def test_every_recorded_step_of_a_visit() -> None:
     """Texts, address, what can be clicked, reward, its parts and end; also after a purchase, which ends nothing."""
-    tasks = WebShopEnv(**arguments()).tasks
+    episodes = list(rows("traces_synthetic"))
+    assert (len(episodes), sum(len(episode["steps"]) for episode in episodes)) == (687, 9420)
+    tasks = WebShopEnv(data=FOLDER, prices=FOLDER / "goals_prices_synthetic.json.xz", goals="synthetic").tasks
     seen: Counter[str] = Counter()
     for episode in episodes:
         session = Session(tasks.shop, tasks.goals[episode["goal_index"]], "SESSION")
@@ -290,34 +287,123 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
     assert min(seen[kind] for kind in ("index", "results", "item", "sub", "done")) > 80
 
 
-@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
-def test_every_recorded_episode_in_the_environment(episodes: list[Episode], mode: str) -> None:
-    env: Any = gym.make("AgentRL/WebShop-v0", observation_mode=mode, max_episode_steps=1000, **arguments())
-    column = {"text": "obs", "text_rich": "obs_rich", "url": "url"}[mode]
-    steps = 0
-    for episode in episodes:
-        first, *played = episode["steps"]
-        index = episode["goal_index"]
-        observation, info = env.reset(options={"split": "all", "index": index})
-        assert (info["task_id"], info["instruction"]) == (f"synthetic/{index}", episode["instruction"])
-        assert observation.replace(f":3000/{index}", ":3000/SESSION") == first[column]
-        assert info["has_search_bar"]
-        for row in played:
-            if "error" in row:
-                break
-            before, known = info["state_key"], info["admissible_actions"]
-            observation, reward, terminated, truncated, info = env.step(row["action"])
-            shown = observation.replace(f"/{index}/", "/SESSION/") if mode == "url" else observation
-            shown = shown.removesuffix(f"/{index}") + "/SESSION" if shown.endswith(f":3000/{index}") else shown
-            assert shown == row[column]
-            assert (reward, terminated, truncated) == (row["reward"], row["done"], False)
-            assert info["has_search_bar"] == row["available"]["has_search_bar"]
-            assert (info["score"], info["won"]) == (reward, reward == 1.0)
-            assert info["is_action_valid"] or info["state_key"] == before
-            assert info["is_action_valid"] or row["action"] not in known
-            clicks = [f"click[{name}]" for name in row["available"]["clickables"] if name != "search"]
-            assert [command for command in info["admissible_actions"] if command.startswith("click")] == clicks
-            steps += 1
-            if terminated:
-                break
-    assert steps > 8000
+HAT = product("B000000001", "Red Hat", (("size", ("small", "large")), ("color", ("red", "large"))), query="hat")
+
+
+def wish(*options: object) -> Goal:
+    return goal_of(HAT, options=options)
+
+
+def visit_of(env: WebShopEnv, index: int, patience: int) -> dict[str, Any]:
+    """The last info of a shopper's visit, with the number of steps and whether it bought."""
+    observation, info = env.reset(seed=index, options={"split": "test", "index": index})
+    shopper, steps, bought = WebShopPlayer(patience), 0, False
+    while steps < 15 and not bought:
+        observation, _, bought, _, info = env.step(shopper.act(observation, info["admissible_actions"]))
+        assert info["is_action_valid"]
+        steps += 1
+    return {**info, "steps": steps, "bought": bought}
+
+
+def test_the_expert_finds_back_from_anywhere() -> None:
+    env = WebShopEnv(expert=True)
+    _, info = env.reset(seed=3)
+    target = env.session.goal.asin.lower()
+    for commands in (
+        ["search[no such thing at all]"],
+        ["search[olive oil]", "click[next >]", "click[next >]"],
+        ["search[<c> fashion]"],
+        [f"search[{env.session.goal.name}]", f"click[{target}]", "click[features]"],
+        [f"search[{env.session.goal.name}]", f"click[{target}]", "click[back to search]"],
+    ):
+        before = env.snapshot()
+        for command in commands:
+            *_, info = env.step(command)
+            assert info["is_action_valid"], command
+        while not info["won"]:
+            *_, terminated, _, info = env.step(info["expert_action"])
+            assert terminated == info["won"] == (info["expert_action"] == "")
+        _, info = env.restore(before)
+
+
+def test_wishes_are_pairs_or_bare_values_and_titles_are_searched_for() -> None:
+    assert list(wished(wish(("size", "small"), ("color", "red")), HAT)) == [("size", "small"), ("color", "red")]
+    assert list(wished(wish("red", "large", "blue"), HAT)) == [("color", "red"), ("size", "large")]
+    assert best_query(ByTitle(), wish(), 39) == "red hat"  # type: ignore[arg-type]
+    assert best_query(ByTitle(), wish(), 77) == ""  # type: ignore[arg-type]
+
+
+class ByTitle:
+    """Finds the product only by a word of its title, as the 40th."""
+
+    def top(self, query: str, k: int) -> tuple[int, ...]:
+        return tuple(range(50)) if "red" in query else ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least"), [({}, 0.8), ({"observation_mode": "text_rich"}, 0.8), ({"noise": (1, 0.3)}, 0.7)]
+)
+def test_a_patient_shopper_buys_in_time_and_mostly_well(arguments: dict[str, object], least: float) -> None:
+    env = WebShopEnv(**arguments)  # type: ignore[arg-type]
+    played = [visit_of(env, index, patience=5) for index in range(60)]
+    assert all(info["bought"] for info in played)
+    assert sum(info["won"] for info in played) >= least * 60
+    hasty = [visit_of(env, index, patience=0) for index in range(60)]
+    assert sum(info["score"] for info in hasty) < sum(info["score"] for info in played)
+    assert max(info["steps"] for info in hasty) <= 5  # type: ignore[arg-type]
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.text(max_size=12), max_size=4)), max_size=6))
+def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]]) -> None:
+    shopper = WebShopPlayer()
+    for observation, clicks in pages:
+        command = shopper.act(
+            observation, [f"click[{click}]" for click in clicks] + ["click[next >]"] * (len(clicks) % 2)
+        )
+        assert command.startswith(("search[", "click["))
+        assert command.endswith("]")
+
+
+def test_price_tags_that_are_none_and_arguments_out_of_range() -> None:
+    page = " [SEP] ".join(["Instruction:", "a hat", "Back to Search", "Page 1", "Next >", "B1", "Hat", "$.", "$1.2.3"])
+    assert WebShopPlayer().act(page, ["click[back to search]", "click[next >]", "click[b1]"]) == "click[b1]"
+    for arguments in ({"patience": -1}, {"steps": 0}):
+        refuses(ValueError, "at least", WebShopPlayer, **arguments)
+
+
+FULL = (
+    "my sister wants cruelty free, oil free lip balm with shea butter and metal tin with flavor: sea salt, "
+    "and quantity: 2 pack, and price lower than 40.00 dollars"
+)
+
+
+def test_requests_are_read() -> None:
+    assert keywords(FULL) == ["cruelty", "free", "oil", "free", "lip", "balm", "shea", "butter", "metal", "tin"]
+    assert price_limit(FULL) == 40
+    assert wished_options(FULL) == {"flavor": "sea salt", "quantity": "2 pack"}
+    request = "find me hats with brim"
+    assert (keywords(request), price_limit(request), wished_options(request)) == (["hats", "brim"], float("inf"), {})
+    request = "i'm looking for an x-large hoodie in dark red under 50 dollars."
+    assert keywords(request) == ["x-large", "hoodie", "dark", "red", "50"]
+    values = ["large", "x-large", "xx-large", "red", "dark red", "green", "zip/er (new)"]
+    assert mentioned(request, values) == ["dark red", "x-large"]
+    assert wished_options(request) == {}
+    assert price_limit(request) == float("inf")
+    assert mentioned("with a+b (new)", ["a+b (new)", "aab new", "", " "]) == ["a+b (new)"]
+    assert wished_options("hat with fit: a+b (new), 3' with x, and color: r.b") == {
+        "fit": "a+b (new), 3' with x",
+        "color": "r.b",
+    }
+    for tag in ("$" + "9" * 400, "$" + "0." + "1" * 10**6, "$" + "1" * 5000):
+        refuses(ValueError, "expected amounts", read_tag, tag)
+    assert np.isinf(price_limit("price lower than " + "9" * 400))
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.text(max_size=60), st.lists(st.text(max_size=8), max_size=4))
+def test_any_text_is_a_request(request: str, values: list[str]) -> None:
+    assert all(word and word == word.strip() for word in keywords(request))
+    assert price_limit(request) >= 0
+    assert set(mentioned(request, values)) <= set(values)
+    assert all(name and value in request.lower() for name, value in wished_options(request).items())

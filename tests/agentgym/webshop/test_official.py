@@ -1,31 +1,31 @@
-"""Official files: what is read, and what is damaged, which is named with its place."""
+"""Official files: what is read, and what is damaged, which is named with its place; products that are stored."""
 
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentgym.outside.text import DataError, clean_json
 from agentgym.webshop import store
-from agentgym.webshop.catalogue import Product
+from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official import json_stream
 from agentgym.webshop.official.files import find_files, read_human, read_products, read_record, requests_of
 from agentgym.webshop.official.json_stream import entries
-from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_catalogue, open_search
-from tests.agentgym.webshop.official_files import raw_record, raw_request
-from tests.agentgym.webshop.oracles import catalogue
+from tests.agentgym.webshop.support import catalogue, product, raw_record
 from tests.cases import cases
 from tests.refusals import refuses
 
@@ -203,55 +203,15 @@ def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatc
 
 FIRST, SECOND = generate(2)
 
-#: What may stand where a value should, and what the message says about it.
-VALUES = {
-    "9" * 5_000: "5000 digits", "NaN": "NaN", "[" * 5_000 + "]" * 5_000: "nested too deeply", "": "Expecting value",
-}  # fmt: skip
-
 
 def items(path: Path) -> list[Any]:
     return list(read_products(path, {}.get))
 
 
-def requests(path: Path) -> object:
-    return requests_of(path)("B1")
-
-
-ITEM = json.dumps(raw_record(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
-REQUEST = json.dumps(raw_request(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
-HUMAN = '[{"instruction": "x", "instruction_attributes": [], "instruction_options": [], "extra": VALUE}]'
 GOAL = {
     "asin": "B1", "name": "n", "category": "c", "query": "q", "product_category": "p", "instruction_text": "i",
     "attributes": ["a"], "goal_options": ["o"], "price_upper": 30.0,
 }  # fmt: skip
-#: Reader of a file, its name, and a text with the place of a value.
-FILES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "items": (items, "items_shuffle.json", f"[{json.dumps(raw_record(SECOND))},\n{ITEM}]"),
-    "requests": (requests, "items_ins_v2.json", f'{{"B0": {{}}, "B1": {REQUEST}}}'),
-    "human": (read_human, "items_human_ins.json", f'{{"B0": [], "B1": {HUMAN}}}'),
-    "record": (read_record, "prices.json", '{"prices": {"B1": VALUE}}'),
-    "nouns": (make_tagger, "nouns.json", '{"title": ["a"], "b": VALUE}'),
-}
-READERS = pytest.mark.parametrize("kind", FILES)
-
-
-@READERS
-@pytest.mark.parametrize("content", VALUES, ids=lambda content: content[:8])
-def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, content: str) -> None:
-    read, name, text = FILES[kind]
-    path = written(tmp_path, name, text.replace("VALUE", content))
-    words = refuses(ValueError, VALUES[content], read, path)
-    assert name in words
-    assert len(words) < 1_000
-    assert kind in ("record", "nouns") or "entry 1" in words
-
-
-@READERS
-def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
-    read, name, text = FILES[kind]
-    raw = text.replace("VALUE", '"x"').encode()
-    for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
-        assert name in refuses(ValueError, words, read, written(tmp_path, name, damaged))
 
 
 def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
@@ -338,12 +298,6 @@ def test_a_damaged_catalogue_or_index_is_refused_by_name(tmp_path: Path, build: 
         refuses(ValueError, rf"{name}-{damage}.*(remove|build)", load, folder)
 
 
-def shop_and_search(folder: Path) -> tuple[object, object]:
-    shop = open_catalogue("generated", 50, 0, folder)
-    assert isinstance(shop, store.StoredCatalogue)
-    return list(shop), open_search(shop, "bm25").top("socks lamp", 50)
-
-
 def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
     found = []
@@ -354,5 +308,72 @@ def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
             (path,) = tmp_path.glob(f"webshop-*/{damaged}")
             flip(path, 0.5)
         with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
-            found.append(shop_and_search(tmp_path))
+            shop = open_catalogue("generated", 50, 0, tmp_path)
+            assert isinstance(shop, store.StoredCatalogue)
+            found.append((list(shop), open_search(shop, "bm25").top("socks lamp", 50)))
     assert found[0] == found[1] == found[2]
+
+
+def assert_equal(stored: store.StoredCatalogue, memory: MemoryCatalogue) -> None:
+    assert (len(stored), list(stored)) == (len(memory), list(memory))
+    assert [stored[i] for i in (0, len(memory) - 1)] == [memory[0], memory[len(memory) - 1]]
+    for position, each in enumerate(memory):
+        assert stored.find(each.asin) == position
+    for asin in ("", "nothing", "Z" * 40, "\ud800"):
+        assert stored.find(asin) is None
+    assert np.array_equal(stored.prices(), memory.prices(), equal_nan=True)
+    assert stored.choices().tolist() == memory.choices().tolist()
+    for name in {each.category for each in memory} | {"no such"}:
+        assert list(stored.having("category", name)) == list(memory.having("category", name))
+    for name in {each.query for each in memory} | {"no such"}:
+        assert list(stored.having("query", name)) == list(memory.having("query", name))
+    for position in (-1, len(memory)):
+        with pytest.raises(IndexError):
+            stored[position]
+
+
+def test_a_stored_catalogue_equals_one_in_memory(tmp_path: Path) -> None:
+    odd = product("Ä\U0001f600", "", prices=(5.0, 7.0), description='"\x00\ud800', bullets=(), instruction=None)
+    products = MemoryCatalogue([*generate(200), odd])
+    store.build(tmp_path / "a" / "b", iter(products))
+    assert_equal(store.StoredCatalogue(tmp_path / "a" / "b"), products)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["b"]
+
+
+def test_a_build_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    products = [product("B1", "socks"), product("B1", "hats")]
+    refuses(ValueError, "asins of a catalogue must differ", store.build, tmp_path / "store", products)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_shops_lie_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 100)
+    opened = open_catalogue("generated", 150, 0, tmp_path)
+    assert isinstance(opened, store.StoredCatalogue)
+    search = open_search(opened, "bm25")
+    assert list(opened) == list(generate(150))
+    open_catalogue.cache_clear()
+    open_search.cache_clear()
+    monkeypatch.setattr(store, "build", None)  # nothing is made anew
+    again = open_catalogue("generated", 150, 0, tmp_path)
+    assert open_search(again, "bm25").top("socks", 50) == search.top("socks", 50)
+    assert isinstance(open_catalogue("generated", 150, 0, False), MemoryCatalogue)
+    assert isinstance(open_catalogue("generated", 99, 0, tmp_path), MemoryCatalogue)
+
+
+def test_a_forked_process_reads_on(tmp_path: Path) -> None:
+    """A connection to the database belongs to the process that opened it."""
+    store.build(tmp_path / "store", generate(20))
+    shop = store.StoredCatalogue(tmp_path / "store")
+    expected = [each.asin for each in shop]
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, " ".join([each.asin for each in shop]).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 10_000).decode().split() == expected == [each.asin for each in shop]
+    os.close(reader)
+    os.close(writer)

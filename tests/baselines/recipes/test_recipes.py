@@ -24,8 +24,7 @@ from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, co
 from tests.cases import cases
 from tests.playing import filled
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.small_tables import episodes, random_table
 from wrappers.credit.attribution import attribution
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.credit.prime import prime

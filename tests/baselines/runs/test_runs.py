@@ -54,7 +54,7 @@ from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.outside.chat.chat_server import chat_server
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
-from tests.agentgym.virtualhome import official_houses
+from tests.agentgym.virtualhome import houses
 from tests.baselines.configs import config_of
 from tests.baselines.corridor_learning import repeatable
 from tests.benchmarks import command
@@ -206,7 +206,7 @@ def test_what_a_user_says_of_generated_tasks_wins() -> None:
 
 
 def test_published_activities_are_trained_on() -> None:
-    config, source = opened("virtualhome", {"data": str(official_houses.find("scene1_518_diffs.json.xz").parent)})
+    config, source = opened("virtualhome", {"data": str(houses.find("scene1_518_diffs.json.xz").parent)})
     assert (config.setup.validation, config.setup.test) == ("valid_seen", "valid_unseen")
     assert config.setup.plenty == {}
     assert "task_types" not in config.setup.options  # families of the generator

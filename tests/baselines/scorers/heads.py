@@ -13,7 +13,7 @@ from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.scorers.critic import Critic
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
-from tests.wrappers.credit import learned, oracles
+from tests.wrappers.credit import oracles
 
 
 @cache
@@ -39,10 +39,10 @@ def learn(scorer: Any, table: StepTable, rate: float = 3e-3, rng: Any = None) ->
 def tiny_models() -> Iterator[tuple[StepTable, dict[str, Any], tuple[list[int], list[int]]]]:
     """Yield a table, the answers recorded for models of one number per state and action, and its rows' places there."""
     numbers = {case["case_id"]: i for i, case in enumerate(oracles.cases())}
-    results = learned.load("learned_tiny_model")["results"]
+    results = oracles.load("learned_tiny_model")["results"]
     assert len(results) == 33
     for result in results:
-        table, _ = learned.batches()[numbers[result["case_id"]]]
+        table, _ = oracles.batches()[numbers[result["case_id"]]]
         states = [result["states"].index(table.states[state]) for state in table.state]
         yield table, result, (states, [result["actions"].index(table.actions[action]) for action in table.action])
 

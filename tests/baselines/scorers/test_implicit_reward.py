@@ -20,7 +20,7 @@ from tests.baselines.corridor_learning import CONFIG, babbling_policy, rollouts,
 from tests.baselines.scorers.heads import agrees, tiny_models
 from tests.cases import cases
 from tests.playing import filled
-from tests.wrappers.credit.learned import AUTHORS, batches, load, mask, token_logprobs
+from tests.wrappers.credit.oracles import AUTHORS, batches, load, mask, token_logprobs
 from wrappers.credit.evidence import pair_accuracy
 
 RATE = 1e-3

@@ -32,7 +32,7 @@ from tests.baselines.corridor_learning import (
 )
 from tests.baselines.scorers.heads import agrees, awake, finite_differences, learn, played, tiny_models, two_layers
 from tests.playing import filled
-from tests.wrappers.credit import learned
+from tests.wrappers.credit import oracles
 from wrappers.credit import action_targets
 from wrappers.credit.returns import discounted_returns
 from wrappers.credit.segments import by_count, by_turn, whole
@@ -320,9 +320,9 @@ def test_recorded_losses_of_action_values_and_given_targets() -> None:
     for table, result, places in tiny_models():
         target = rollouts_alone(table)
         agrees(result["w"], result["answers"]["q_mse"], lambda w: action_loss(w[places], target, "squared").mean())  # noqa: B023
-    said = learned.scores("q")
-    results = learned.load(learned.PAPER)["results"]
-    for (table, rows), result in zip(learned.batches(), results, strict=True):
+    said = oracles.scores("q")
+    results = oracles.load(oracles.PAPER)["results"]
+    for (table, rows), result in zip(oracles.batches(), results, strict=True):
         targets = torch.from_numpy(action_targets(table, unit="state"))
         loss = action_loss(torch.logit(torch.from_numpy(said[rows])), targets, "cross-entropy").mean()
         assert loss.item() == pytest.approx(result["agentprm"]["bce"], abs=1e-6)

@@ -20,7 +20,7 @@ from policies.search.tree import Budget, Value
 from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.playing import Scripted, objects, of
-from tests.policies.search.searching import Priors, make, saying, search
+from tests.policies.search.test_search import Priors, make, saying, search
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorSnapshots
 
@@ -81,14 +81,12 @@ def test_the_policy_plays_where_there_is_no_plan() -> None:
     refuses(KeyError, "VectorSnapshots", lambda: collect(make(1), player, tasks=TASKS, seed=0))
 
 
-def test_in_a_world_of_chance_a_search_that_knows_the_numbers_always_keeps_its_word() -> None:
+def test_in_a_world_of_chance_who_knows_the_numbers_keeps_its_word_and_others_search_again() -> None:
     player = SearchPlayer(slippery(4), RandomPolicy(), MCTS(), budget=Budget(steps=300), keep=True)
     table = collect(VectorSnapshots(slippery(4)), player, tasks=[{"index": 1}], group_size=16, seed=0)
     assert table.trajectory_won.all()
     assert all(len(trees) == 1 for trees in player.trees.values())
-
-
-def test_with_fresh_numbers_it_searches_again_where_reality_goes_another_way_within_one_budget() -> None:
+    # With fresh numbers it searches again where reality goes another way, within one budget.
     budget = Budget(steps=120)
     player = SearchPlayer(
         slippery(4), RandomPolicy(), MCTS(), budget=budget, listed=Listed(), fresh=True, share=0.5, keep=True

@@ -1,20 +1,16 @@
-"""The recorded answers for credit methods, and the rollouts they are for; tests skip where the folder is absent."""
+"""The recorded answers for credit methods, and the rollouts that they and the words of models are for."""
 
 import json
 import lzma
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from agentgym.trajectory import StepTable
+from tests.oracles import oracle
 from tests.wrappers.credit.small_tables import of_rows
-
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-DATA = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT))
 
 
 @cache
@@ -23,12 +19,13 @@ def _read(path: Path) -> Any:
         return json.load(file)
 
 
-def load(name: str, folder: str = "credit") -> Any:
+#: Files about learned credit.
+AUTHORS, PAPER = "learned_authors", "learned_paper_reference"
+
+
+def load(name: str) -> Any:
     """Content of one oracle file."""
-    path = DATA / folder / f"{name}.json.xz"
-    if not path.exists():
-        pytest.skip(f"no oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder that holds {folder}/)")
-    return _read(path)
+    return _read(oracle("learned" if name.startswith("learned") else "credit", f"{name}.json.xz"))
 
 
 def cases() -> list[dict[str, Any]]:
@@ -53,9 +50,9 @@ def table() -> StepTable:
     return build(cases())
 
 
-def answers(name: str, *keys: str, folder: str = "credit") -> np.ndarray:
+def answers(name: str, *keys: str) -> np.ndarray:
     """One answer of all cases, concatenated row by row."""
-    results = load(name, folder)["results"]
+    results = load(name)["results"]
     assert [r["case_id"] for r in results] == [c["case_id"] for c in cases()]
     parts = []
     for result in results:
@@ -85,3 +82,42 @@ def assert_agree(ours: np.ndarray, theirs: np.ndarray, *contrast: np.ndarray, at
     worst = np.abs(ours[rows] - theirs[rows]).max()
     assert worst <= atol, f"{worst} over {rows.sum()} rows"
     return int(rows.sum())
+
+
+def _said(key: str) -> list[Any]:
+    """What models said about every row of `table`."""
+    said = load("learned_inputs")["cases"]
+    assert [case["case_id"] for case in said] == [case["case_id"] for case in cases()]
+    return [row for case in said for row in case[key]]
+
+
+@cache
+def scores(key: str) -> np.ndarray:
+    """One number per row, (N,): "contribution", "value", "q", "judge", "entropy" or "segment"."""
+    return np.array(_said(key), np.float64)
+
+
+@cache
+def mask() -> np.ndarray:
+    """Which columns hold a token of the row's reply: bool (N, K)."""
+    lengths = np.array(_said("token_lengths"))
+    return np.arange(lengths.max()) < lengths[:, None]
+
+
+@cache
+def token_logprobs(model: str) -> np.ndarray:
+    """Log-probabilities of the reply tokens under "old", "prm", "init" or "hindsight": (N, K), 0 outside the mask."""
+    laid = np.zeros(mask().shape)
+    laid[mask()] = np.concatenate(_said(f"{model}_logprobs"))
+    return laid
+
+
+@cache
+def batches() -> list[tuple[StepTable, slice]]:
+    """Every case as a table of its own, and its rows of `table`."""
+    found, start = [], 0
+    for case in cases():
+        one = build([case])
+        found.append((one, slice(start, start + len(one))))
+        start += len(one)
+    return found

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.test_scores import TABLE, with_logprobs
+from tests.wrappers.credit.small_tables import random_table
+from tests.wrappers.credit.test_credit_parts import TABLE, with_logprobs
 from wrappers.credit import aem, graphgpo, grpo
-
-E = math.exp(-1)
 
 
 def test_by_hand() -> None:

@@ -8,30 +8,11 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes, groups_of
+from tests.wrappers.credit import oracles
+from tests.wrappers.credit.small_tables import close, episodes, groups_of, random_table, rebuild
 from wrappers.credit import frontier, graphgpo_filled, spa
 from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
 from wrappers.credit.options import read_options
-
-
-def regression(table: StepTable, damping: float, centred: bool) -> Floats:
-    """The same contributions from the normal equations over states and actions, group by group."""
-    result = np.empty(len(table))
-    for group in range(table.n_groups):
-        mine = np.flatnonzero(table.group == group)
-        pairs = sorted({(table.state[row], table.action[row]) for row in mine})
-        trajectories = sorted({table.trajectory[row] for row in mine})
-        counts = np.zeros((len(trajectories), len(pairs)))
-        for row in mine:
-            counts[trajectories.index(table.trajectory[row]), pairs.index((table.state[row], table.action[row]))] += 1
-        won = table.trajectory_won[trajectories] * 1.0
-        won -= won.mean() if centred else 0.0
-        found = np.linalg.solve(counts.T @ counts + damping * np.eye(len(pairs)), counts.T @ won)
-        result[mine] = [found[pairs.index((table.state[row], table.action[row]))] for row in mine]
-    return result
 
 
 def test_by_hand() -> None:
@@ -62,26 +43,39 @@ def test_by_hand() -> None:
     refuses(ValueError, "at most 2000 trajectories, group 0 has 2001", attribution, groups_of([0] * 2001))
 
 
+def regression(table: StepTable, damping: float, centred: bool) -> Floats:
+    """The same contributions from the normal equations over states and actions, group by group."""
+    result = np.empty(len(table))
+    for group in range(table.n_groups):
+        mine = np.flatnonzero(table.group == group)
+        pairs = sorted({(table.state[row], table.action[row]) for row in mine})
+        trajectories = sorted({table.trajectory[row] for row in mine})
+        counts = np.zeros((len(trajectories), len(pairs)))
+        for row in mine:
+            counts[trajectories.index(table.trajectory[row]), pairs.index((table.state[row], table.action[row]))] += 1
+        won = table.trajectory_won[trajectories] * 1.0
+        won -= won.mean() if centred else 0.0
+        found = np.linalg.solve(counts.T @ counts + damping * np.eye(len(pairs)), counts.T @ won)
+        result[mine] = [found[pairs.index((table.state[row], table.action[row]))] for row in mine]
+    return result
+
+
 @given(st.integers(0, 10**6), st.floats(0.05, 5), st.booleans())
 def test_equals_the_regression_in_any_order_of_rows(seed: int, damping: float, centred: bool) -> None:
     rng = np.random.default_rng(seed)
-    table = random_table(seed)
-    table = StepTable.concatenate([table, _renamed(random_table(seed + 1, groups=2, size=int(rng.integers(1, 7))))])
+    other = random_table(seed + 1, groups=2, size=int(rng.integers(1, 7)))  # groups of several sizes
+    other = rebuild(other, np.arange(len(other)), relabel=lambda name: f"other {name}")
+    table = StepTable.concatenate([random_table(seed), other])
     table = rebuild(table, rng.permutation(len(table)))
     close(attribution(table, damping=damping, centred=centred), regression(table, damping, centred))
 
 
-def _renamed(table: StepTable) -> StepTable:
-    """Groups and trajectories of other names: groups of several sizes in one table."""
-    return rebuild(table, np.arange(len(table)), relabel=lambda name: f"other {name}")
-
-
 @pytest.mark.parametrize(("centred", "key"), [(False, "ridge"), (True, "ridge_centred")])
 def test_recorded_answers(centred: bool, key: str) -> None:
-    found = attribution(recorded(), centred=centred)
-    close(found, learned.answers("learned_ridge", key), 1e-8)
+    found = attribution(oracles.table(), centred=centred)
+    close(found, oracles.answers("learned_ridge", key), 1e-8)
     if not centred:
-        close(np.bincount(recorded().trajectory, weights=found), learned.answers("learned_ridge", "fit"), 1e-7)
+        close(np.bincount(oracles.table().trajectory, weights=found), oracles.answers("learned_ridge", "fit"), 1e-7)
 
 
 def by_ridge(table: StepTable) -> Floats:

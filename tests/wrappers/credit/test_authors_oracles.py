@@ -9,9 +9,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.learned import PAPER, batches, mask, scores, token_logprobs
-from tests.wrappers.credit.oracles import answers, assert_agree, build, cases, load, spans, step_groups, table
+from tests.wrappers.credit import oracles
+from tests.wrappers.credit.oracles import answers, assert_agree, batches, cases, load, mask, spans, table
 from tests.wrappers.credit.small_tables import close, of_rows
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo, graphgpo_values
@@ -35,9 +34,11 @@ def _penalty(size=0.1):
     return size * ~table().valid
 
 
-def _episode_spans(size=0.1):
+def _spans(size=0.1, *steps):
+    """Spans of the episodes' values in their groups, and of values of steps at their states, less the penalty."""
     of = table()
-    return spans(of.trajectory_return[of.trajectory] - _penalty(size), of.group)
+    episodes = spans(of.trajectory_return[of.trajectory] - _penalty(size), of.group)
+    return [episodes, *(spans(values - _penalty(size), oracles.step_groups(of)) for values in steps)]
 
 
 @pytest.mark.parametrize("over", ["steps", "trajectories"])
@@ -51,9 +52,9 @@ def test_grpo_rloo_and_reinforce_plus_plus(over):
     assert_agree(ours, answers(EPISODES, f"rfpp_baseline|{crossing}"))
     if over == "steps":
         theirs = answers(EPISODES, f"grpo|std=True|{crossing}")
-        assert_agree(grpo(table(), preset="authors", std="group"), theirs, _episode_spans())
+        assert_agree(grpo(table(), preset="authors", std="group"), theirs, *_spans())
         # A batch whose scores are all equal is a case without contrast here.
-        assert_agree(_per_case(reinforce_plus_plus), answers(EPISODES, "rfpp|gamma=1"), _episode_spans())
+        assert_agree(_per_case(reinforce_plus_plus), answers(EPISODES, "rfpp|gamma=1"), *_spans())
 
 
 def _per_case(method, **options):
@@ -81,9 +82,8 @@ def test_gigpo(mode, std, suffix, penalty):
     returns = discounted_returns(table(), 0.95)
     name = "verl_agent_gigpo" + suffix
     close(returns, answers(name, "step_returns_raw"), 1e-5)
-    contrast = [_episode_spans(penalty), spans(returns - _penalty(penalty), step_groups(table()))]
     ours = gigpo(table(), preset="authors", std=std, invalid_penalty=penalty)
-    assert_agree(ours, answers(name, f"adv|{mode}|w=1"), *(contrast if std == "group" else []))
+    assert_agree(ours, answers(name, f"adv|{mode}|w=1"), *(_spans(penalty, returns) if std == "group" else []))
 
 
 @pytest.mark.parametrize("base_group", [False, True])
@@ -118,26 +118,22 @@ def _rounded(values, groups):
 @pytest.mark.parametrize("omega", [0.1, 0.2, 0.8])
 def test_graphgpo(omega, mode, std, suffix, penalty):
     name = "graphgpo_authors" + suffix
-    credit = graphgpo_values(table(), preset="authors", omega=omega)
-    raw = credit.step_reward
+    raw = graphgpo_values(table(), preset="authors", omega=omega).step_reward
     close(raw, answers(name, f"omega={omega}|step_return"), 1e-5)
-    contrast = [_episode_spans(penalty), spans(raw - _penalty(penalty), step_groups(table()))]
-    ours = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty)
-    assert_agree(ours, answers(name, f"omega={omega}|adv|{mode}|episode_w=1"), *(contrast if std == "group" else []))
-    steps = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty, beta_episode=0.0)
-    contrast = contrast[1:] if std == "group" else []
-    assert_agree(steps, answers(name, f"omega={omega}|adv|{mode}|episode_w=0"), *contrast)
+    contrast = _spans(penalty, raw) if std == "group" else []
+    for weight, options in ((1, {}), (0, {"beta_episode": 0.0})):
+        ours = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty, **options)
+        assert_agree(ours, answers(name, f"omega={omega}|adv|{mode}|episode_w={weight}"), *contrast[1 - weight :])
 
 
 @pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
 @pytest.mark.parametrize(("mode", "std"), MODES)
 def test_rewardflow_as_meant(mode, std, suffix, penalty):
     name = "rewardflow_generic_padded" + suffix
-    credit = rewardflow_values(table(), preset="authors")
-    close(credit.step_reward, answers(name, "step_reward"), 1e-6)
-    contrast = [_episode_spans(penalty), spans(credit.step_reward - _penalty(penalty), step_groups(table()))]
+    raw = rewardflow_values(table(), preset="authors").step_reward
+    close(raw, answers(name, "step_reward"), 1e-6)
     ours = rewardflow(table(), preset="authors", std=std, invalid_penalty=penalty)
-    assert_agree(ours, answers(name, f"adv|{mode}"), *(contrast if std == "group" else []))
+    assert_agree(ours, answers(name, f"adv|{mode}"), *(_spans(penalty, raw) if std == "group" else []))
 
 
 def test_rewardflow_node_values_also_with_a_reward_on_every_step():
@@ -154,11 +150,13 @@ def test_rewardflow_node_values_also_with_a_reward_on_every_step():
 def test_rewardflow_as_published_loses_last_transitions(mode, std):
     # The original was run on one group at a time, and what it loses depends on the longest trajectory of the batch.
     steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of, _ in batches()]
-    close(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), 1e-6)
-    ours = _per_case(rewardflow, std=std, lose_last=True)
-    contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]
-    theirs = answers("rewardflow_generic_published", f"adv|{mode}")
-    assert_agree(ours, theirs, *(contrast if std == "group" else []))
+    raw = np.concatenate(steps)
+    close(raw, answers("rewardflow_generic_published", "step_reward"), 1e-6)
+    ours, theirs = (
+        _per_case(rewardflow, std=std, lose_last=True),
+        answers("rewardflow_generic_published", f"adv|{mode}"),
+    )
+    assert_agree(ours, theirs, *(_spans(0.1, raw) if std == "group" else []))
 
 
 @pytest.mark.parametrize(("mode", "std"), MODES)
@@ -167,7 +165,7 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
     chosen = {case["case_id"]: case for case in cases()}
     compared = 0
     for result in results:
-        seen = label_early_ends(build([chosen[result["case_id"]]]))
+        seen = label_early_ends(oracles.build([chosen[result["case_id"]]]))
         options = {"preset": "authors", "invalid": "bypass", "lookup": "shown", "lose_last": True, "std": std}
         credit = rewardflow_values(seen, **options)
         close(credit.step_reward, result["step_reward"], 1e-6)
@@ -175,7 +173,9 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
         assert {s: v for s, v in result["value"].items() if v} == pytest.approx({s: v for s, v in values.items() if v})
         penalty = 0.1 * ~seen.valid
         scores = seen.trajectory_return[seen.trajectory] - penalty
-        contrast = (spans(credit.step_reward - penalty, step_groups(seen)) > 1e-5) & (spans(scores, seen.group) > 1e-5)
+        contrast = (spans(credit.step_reward - penalty, oracles.step_groups(seen)) > 1e-5) & (
+            spans(scores, seen.group) > 1e-5
+        )
         rows = contrast if std == "group" else np.ones(len(seen), bool)
         ours, theirs = rewardflow(seen, **options)[rows], np.array(result[f"adv|{mode}"])[rows]
         close(ours, theirs, 2e-3)
@@ -184,71 +184,49 @@ def test_rewardflow_as_published_for_alfworld(mode, std):
     assert compared > 5000
 
 
-# The episodes of Figs. 8 to 10, from the notes of the file; Figs. 17 and 22 show only edges, each of which becomes an
-# episode of one step here.
-FIRST = "0-1-2-3-4-5-6-7-8-4-9-10-6-9-11-12-WIN"
-SECOND = "0-1-14-15-16-17-2-18-WIN"
-THIRD = "0-19-1"
-
-
-def _from_paths(figure, paths):
-    """Steps along node paths; nodes 8 and 10 of Fig. 8 are refused moves, which stay where they are."""
-    action = {(edge["src"], edge["dst"]): edge["action"] for edge in figure["edges"]}
-    rows = []
-    for number, path in enumerate(paths):
-        nodes = path.split("-")
-        for t, (a, b) in enumerate(itertools.pairwise(nodes)):
-            rows.append((number, t, a, action.get((a, b), f"{a} to {b}"), b, nodes[-1] == figure["goal"]))
-    return rows
-
-
-def _table(rows, valid=None):
+def _table(rows, **columns):
     """Table of steps (trajectory, t, state, action, next state, won)."""
-    more = {} if valid is None else {"valid": valid}
-    return of_rows("trajectory t state action next_state won", rows, **more)
+    return of_rows("trajectory t state action next_state won", rows, **columns)
 
 
 def _check(figure, table):
     credit = rewardflow_values(table, gamma=figure["gamma"])
     distance, value = credit.graph.by_state(credit.distance), credit.graph.by_state(credit.value)
-    expected = {state: np.inf if d is None else d for state, d in figure["distance"].items()}
-    assert distance == expected
+    assert distance == {state: np.inf if d is None else d for state, d in figure["distance"].items()}
     assert value == pytest.approx(figure["value"], abs=1e-12)
     scores = rewardflow(table, gamma=figure["gamma"], unit="edge", alpha_trajectory=0.0)
-    found = {}
-    for row in np.flatnonzero(credit.graph.is_edge):
-        source, target = (
-            table.states[credit.graph.node_state[node[row]]] for node in (credit.graph.source, credit.graph.target)
-        )
-        key = (source, table.actions[table.action[row]], target)
-        found.setdefault(key, []).append((credit.step_reward[row], scores[row]))
+    rows = np.flatnonzero(credit.graph.is_edge)
+    source, target = ([table.states[node] for node in credit.graph.node_state[ends[rows]]]
+                      for ends in (credit.graph.source, credit.graph.target))  # fmt: skip
+    actions = [table.actions[action] for action in table.action[rows]]
+    found = set(zip(source, actions, target, credit.step_reward[rows], scores[rows], strict=True))
     edges = {(edge["src"], edge["action"], edge["dst"]): edge for edge in figure["edges"]}
-    assert set(found) == set(edges)
-    for key, pairs in found.items():
-        assert len(set(pairs)) == 1, "an edge scores the same on every visit"
-        reward, score = pairs[0]
-        assert reward == pytest.approx(edges[key]["reward"], abs=1e-12), key
-        assert score == pytest.approx(edges[key]["adv_distinct_edges_sample_std"], abs=1e-6), key
+    assert sorted(each[:3] for each in found) == sorted(edges), "an edge scores the same on every visit"
+    for *key, reward, score in found:
+        assert reward == pytest.approx(edges[tuple(key)]["reward"], abs=1e-12), key
+        assert score == pytest.approx(edges[tuple(key)]["adv_distinct_edges_sample_std"], abs=1e-6), key
 
 
-@pytest.mark.parametrize(
-    ("name", "paths"),
-    [
-        ("rewardflow_alfworld_fig8_1rollout", [FIRST]),
-        ("rewardflow_alfworld_fig9_2rollouts", [FIRST, SECOND]),
-        ("rewardflow_alfworld_fig10_3rollouts", [FIRST, SECOND, THIRD]),
-    ],
-)
-def test_alfworld_figures(name, paths):
-    figure = load("golden")[name]
-    rows = _from_paths(figure, paths)
-    # 7 -> 8 and 9 -> 10 are steps whose answer changed nothing: the figures bypass the nodes 8 and 10.
-    valid = [row[4] not in ("8", "10") for row in rows]
-    # Bypassed, 8 -> 4 is the edge 7 -> 4 and 10 -> 6 the edge 9 -> 6, with the figures' actions.
+# The episodes of Figs. 8 to 10, from the notes of the file; Figs. 17 and 22 show only edges, each of which becomes an
+# episode of one step here.
+PATHS = ["0-1-2-3-4-5-6-7-8-4-9-10-6-9-11-12-WIN", "0-1-14-15-16-17-2-18-WIN", "0-19-1"]
+
+
+@pytest.mark.parametrize(("name", "count"), [("8_1rollout", 1), ("9_2rollouts", 2), ("10_3rollouts", 3)])
+def test_alfworld_figures(name, count):
+    figure = load("golden")[f"rewardflow_alfworld_fig{name}"]
     action = {(edge["src"], edge["dst"]): edge["action"] for edge in figure["edges"]}
-    renamed = {"8 to 4": action["7", "4"], "10 to 6": action["9", "6"]}
-    rows = [(n, t, a, renamed.get(act, act), b, won) for n, t, a, act, b, won in rows]
-    _check(figure, _table(rows, valid))
+    # 7 -> 8 and 9 -> 10 are steps whose answer changed nothing: the figures bypass the nodes 8 and 10. Bypassed, 8 -> 4
+    # is the edge 7 -> 4 and 10 -> 6 the edge 9 -> 6, with the figures' actions.
+    action |= {("8", "4"): action["7", "4"], ("10", "6"): action["9", "6"]}
+    rows = []
+    for number, path in enumerate(PATHS[:count]):
+        nodes = path.split("-")
+        rows += [
+            (number, t, a, action.get((a, b), f"{a} to {b}"), b, nodes[-1] == figure["goal"])
+            for t, (a, b) in enumerate(itertools.pairwise(nodes))
+        ]
+    _check(figure, _table(rows, valid=[row[4] not in ("8", "10") for row in rows]))
 
 
 @pytest.mark.parametrize("name", ["rewardflow_webshop_fig17", "rewardflow_sokoban_fig22"])
@@ -300,33 +278,27 @@ BETA = 0.05
 
 def _same(ours, *keys):
     # The file holds eight significant digits.
-    np.testing.assert_allclose(ours, learned.answers(PAPER, *keys), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ours, oracles.answers(oracles.PAPER, *keys), rtol=1e-7, atol=1e-7)
 
 
 def _step_rewards():
-    return BETA * (token_logprobs("prm") - token_logprobs("old")).sum(1)
+    return BETA * (oracles.token_logprobs("prm") - oracles.token_logprobs("old")).sum(1)
 
 
 def _token_rewards():
-    return BETA * (token_logprobs("prm") - token_logprobs("init"))
+    return BETA * (oracles.token_logprobs("prm") - oracles.token_logprobs("init"))
 
 
-def test_the_rows_of_the_log_probabilities_are_those_of_the_answers():
+def test_istar_and_scores_of_a_judge() -> None:
     _same(_step_rewards(), "istar", "step_reward")
     _same(_token_rewards()[mask()], "prime", "token_reward")
-
-
-def test_istar() -> None:
     _same(istar(table(), scores=_step_rewards()), "istar", "advantage")
     _same(istar(table(), scores=_step_rewards(), alpha_trajectory=0.0), "istar", "step_adv")
     _same(istar(table(), scores=_step_rewards(), alpha=0.0), "istar", "episode_adv")
     options = {"scores": _step_rewards(), "relative": "rloo"}
     _same(istar(table(), **options, alpha_trajectory=0.0), "istar", "step_adv_rloo")
     _same(istar(table(), **options, alpha=0.0), "istar", "episode_adv_rloo")
-
-
-def test_scores_of_a_judge():
-    judge = scores("judge")
+    judge = oracles.scores("judge")
     assert set(judge) == {-1.0, 0.0, 1.0}
     _same(process_reward(table(), scores=judge), "scores", "reward", "advantage")
     _same(process_reward(table(), scores=judge, alpha_trajectory=0.0), "scores", "reward", "step_adv")
@@ -346,8 +318,8 @@ def test_prime(whiten, key):
 FILE = "paper_reference"
 
 
-def _paper_reference_same(ours, *keys):
-    # The file holds nine decimals.
+def _nine(ours, *keys):
+    """The file holds nine decimals."""
     close(ours, answers(FILE, *keys))
 
 
@@ -358,19 +330,19 @@ def _same_nodes(graph, per_node, key, *inner):
 
 
 def test_grpo_rloo_gigpo_and_rewardflow_of_paper_reference() -> None:
-    _paper_reference_same(grpo(table()), "gigpo", "episode_adv|std")
-    _paper_reference_same(grpo(table(), std="none"), "gigpo", "episode_adv|no_std")
-    _paper_reference_same(grpo(table(), outcome="won"), "rewardflow", "traj_adv")
+    _nine(grpo(table()), "gigpo", "episode_adv|std")
+    _nine(grpo(table(), std="none"), "gigpo", "episode_adv|no_std")
+    _nine(grpo(table(), outcome="won"), "rewardflow", "traj_adv")
     close(rloo(table()), answers(FILE, "gigpo", "episode_adv|no_std") * 8 / 7, 2e-9)
-    _paper_reference_same(gigpo(table()), "gigpo", "adv|std")
-    _paper_reference_same(gigpo(table(), std="none"), "gigpo", "adv|no_std")
-    _paper_reference_same(gigpo(table(), omega=0.0), "gigpo", "episode_adv|std")
-    _paper_reference_same(rewardflow(table()), "rewardflow", "adv_visits")
-    _paper_reference_same(rewardflow(table(), alpha_trajectory=0.0), "rewardflow", "action_adv_visits")
-    _paper_reference_same(rewardflow(table(), alpha_action=0.0), "rewardflow", "traj_adv")
-    _paper_reference_same(rewardflow(table(), alpha_trajectory=0.0, unit="edge"), "rewardflow", "action_adv_edges")
+    _nine(gigpo(table()), "gigpo", "adv|std")
+    _nine(gigpo(table(), std="none"), "gigpo", "adv|no_std")
+    _nine(gigpo(table(), omega=0.0), "gigpo", "episode_adv|std")
+    _nine(rewardflow(table()), "rewardflow", "adv_visits")
+    _nine(rewardflow(table(), alpha_trajectory=0.0), "rewardflow", "action_adv_visits")
+    _nine(rewardflow(table(), alpha_action=0.0), "rewardflow", "traj_adv")
+    _nine(rewardflow(table(), alpha_trajectory=0.0, unit="edge"), "rewardflow", "action_adv_edges")
     credit = rewardflow_values(table())
-    _paper_reference_same(credit.step_reward, "rewardflow", "step_reward")
+    _nine(credit.step_reward, "rewardflow", "step_reward")
     _same_nodes(credit.graph, credit.distance, "rewardflow", "distance")
     _same_nodes(credit.graph, credit.value, "rewardflow", "value")
 
@@ -378,11 +350,11 @@ def test_grpo_rloo_gigpo_and_rewardflow_of_paper_reference() -> None:
 @pytest.mark.parametrize("omega", [0.1, 0.2, 0.8])
 def test_graphgpo_of_paper_reference(omega):
     key = f"graphgpo|omega={omega}"
-    _paper_reference_same(graphgpo(table(), omega=omega, beta_episode=0.0), key, "adv_edges")
-    _paper_reference_same(graphgpo(table(), omega=omega, beta_episode=0.0, unit="visit"), key, "adv_visits")
-    _paper_reference_same(graphgpo(table(), omega=omega, beta_graph=0.0), key, "traj_adv")
+    _nine(graphgpo(table(), omega=omega, beta_episode=0.0), key, "adv_edges")
+    _nine(graphgpo(table(), omega=omega, beta_episode=0.0, unit="visit"), key, "adv_visits")
+    _nine(graphgpo(table(), omega=omega, beta_graph=0.0), key, "traj_adv")
     total = answers(FILE, key, "adv_edges") + answers(FILE, key, "traj_adv")
     close(graphgpo(table(), omega=omega), total, 2e-9)
     credit = graphgpo_values(table(), omega=omega)
-    _paper_reference_same(credit.step_reward, key, "step_reward")
+    _nine(credit.step_reward, key, "step_reward")
     _same_nodes(credit.graph, credit.distance, key, "distance")

@@ -5,12 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
-from tests.playing import DISABLED
+from tests.playing import of
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import groups_of
+from tests.wrappers.credit.small_tables import groups_of, random_table
 from wrappers.credit import grpo
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
 
@@ -81,10 +79,6 @@ class _NumberedCorridor(CorridorEnv):
         return {**super().describe(valid), "task_id": f"task-{self.number}"}
 
 
-class _NumberedCorridors(TextVectorEnv):
-    env_class = _NumberedCorridor
-
-
 def _tasks(*numbers, size=4):
     return [{"index": number} for number in numbers for _ in range(size)]
 
@@ -98,12 +92,8 @@ def _play(envs, infos, playing):
         playing = playing & ~(terminated | truncated)
 
 
-def _corridors(size=12):
-    return DAPO(_NumberedCorridors(size, autoreset_mode=DISABLED))
-
-
 def test_which_sub_envs_hold_no_contrast():
-    envs = _corridors()
+    envs = DAPO(of(_NumberedCorridor, 12))
     refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     _, infos = envs.reset(options=_tasks(7, 1, 4))
     refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
@@ -124,7 +114,7 @@ def test_which_sub_envs_hold_no_contrast():
 
 
 def test_the_wrapper_filters_by_its_own_options():
-    envs = DAPO(_NumberedCorridors(4, autoreset_mode=DISABLED), contrast="return")
+    envs = DAPO(of(_NumberedCorridor, 4), contrast="return")
     envs.reset(options=_tasks(1))
     # All are lost; one sub-environment jumped first, which costs 0.5.
     envs.step(["jump", "left", "left", "left"])

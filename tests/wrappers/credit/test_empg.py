@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
-from tests.wrappers.credit.test_scores import TABLE, with_logprobs
+from tests.wrappers.credit.small_tables import close, episodes, random_table
+from tests.wrappers.credit.test_credit_parts import TABLE, with_logprobs
 from wrappers.credit import empg, graphgpo, grpo
 
 E = math.exp(-1)

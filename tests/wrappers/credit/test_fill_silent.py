@@ -3,8 +3,7 @@ import pytest
 
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table
 from wrappers.credit import attribution, graphgpo
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled, raw_filled
 

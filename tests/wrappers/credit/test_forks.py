@@ -1,7 +1,10 @@
 """Credit over tables with forks: a tree by hand, and every method against the table in which all episodes are whole."""
 
 import dataclasses
+import itertools
+import math
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,17 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply, StepTable, forks
+from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
-from tests.wrappers.credit.every_method import beside
-from tests.wrappers.credit.hard_tables import ladder
-from tests.wrappers.credit.naive_branches import whole_rows
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.every_method import FUNCTIONS, beside, ladder
+from tests.wrappers.credit.naive import standard
+from tests.wrappers.credit.small_tables import close, episodes, random_table, random_trees, rebuild
 from wrappers import credit
+from wrappers.credit import bpo, grpo, rloo, tree_grpo, vine
 from wrappers.credit.forks import Forest, over_forks, spread
 from wrappers.credit.group import episode_advantages
+from wrappers.credit.options import declaration
 from wrappers.credit.potential import PRESETS as POTENTIALS
 from wrappers.credit.returns import discounted_returns, episode_level, mean_returns
 from wrappers.credit.segments import by_count, by_event, by_turn
@@ -69,7 +71,7 @@ def test_the_forests_and_methods_compared_here() -> None:
     assert not np.concatenate([table.valid for table in FORESTS]).all()
     # Methods of forks have rules of their own; those of privileged contexts extend grpo and process_reward.
     own = {"bpo", "tree_grpo", "vine", "rlsd", "rlcsd", "sdpo", "turn_credit"}
-    assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
+    assert {*FUNCTIONS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
 
 
 def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
@@ -99,7 +101,7 @@ ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta
 def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
     name: str, form: dict[str, Any], penalty: str
 ) -> None:
-    method, options = METHODS[name], dict(form)
+    method, options = FUNCTIONS[name], dict(form)
     if "penalty" in (method.__doc__ or "") and name not in ("action_targets", "attribution", "hisr", "spa"):
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
@@ -108,9 +110,9 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(
         close(found, averaged(table, method(whole, **beside(name, whole, source, len(table)), **options)))
 
 
-@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - ARRAYS_ALONE))
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
-    method = METHODS[name]
+    method = FUNCTIONS[name]
     for table in FORESTS[:4]:
         arguments = beside(name, table)
         found = method(table, **arguments)
@@ -139,33 +141,24 @@ def test_scores_of_steps_count_once_and_outcomes_by_episode() -> None:
             close(found, expected)
 
 
-def test_returns_to_go_are_the_mean_over_the_episodes_and_are_whitened_over_rows() -> None:
+def test_returns_values_and_segments_are_those_of_the_whole_episodes() -> None:
     for table in FORESTS:
-        whole, _ = table.unfolded()
+        whole, source = table.unfolded()
         expected = averaged(table, discounted_returns(whole, 0.9))
         close(mean_returns(table, gamma=0.9), expected)
         if np.ptp(expected):
             whitened = (expected - expected.mean()) / np.sqrt(expected.var(ddof=1) + 1e-8)
             close(credit.reinforce_plus_plus(table, gamma=0.9), whitened)
-
-
-def test_values_behind_the_end_are_those_of_the_episode() -> None:
-    for table in FORESTS:
-        whole, source = table.unfolded()
+        # Values behind the end are those of the episode.
         last, values = np.linspace(-1, 1, table.n_trajectories), np.random.default_rng(0).normal(size=len(table))
         found = credit.gae(table, values=values, last_values=last, lam=0.8)
         close(found, averaged(table, credit.gae(whole, values=values[source], last_values=last, lam=0.8)))
-
-
-def test_segments_are_those_of_the_whole_episode() -> None:
-    for table in FORESTS:
-        whole, source = table.unfolded()
         assert by_turn(table)[source].tolist() == by_turn(whole).tolist()
         events = np.random.default_rng(1).random(len(table)) < 0.4
         assert by_event(table, events)[source].tolist() == by_event(whole, events[source]).tolist()
 
 
-def test_without_forks_nothing_is_copied() -> None:
+def test_without_forks_nothing_is_copied_and_of_forks_not_all_can_be_said() -> None:
     seen: list[StepTable] = []
 
     @over_forks("values")
@@ -181,8 +174,6 @@ def test_without_forks_nothing_is_copied() -> None:
     with pytest.raises(ValueError, match=r"values must hold one entry per row of the table \(4\), got shape \(3,\)"):
         method(TREE, values=[1.0, 2.0, 3.0])
 
-
-def test_rows_that_some_episodes_score_and_what_cannot_be_said_of_forks() -> None:
     @over_forks()
     def of_won(table: StepTable) -> np.ndarray:
         return np.where(table.won, 3.0, np.nan)
@@ -201,18 +192,18 @@ SHARING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - ARRAYS_ALONE))
 def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, method = FORESTS[0], METHODS[name]
+    table, method = FORESTS[0], FUNCTIONS[name]
     arguments = beside(name, table)
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
     if name in SHARING:
         close(method(table, **arguments), expected)
     else:
-        refuses(ValueError, r"rows of the table are .* nest fewer cuts, keep.* graphgpo", method, table, **arguments)
+        refuses(ValueError, r"rows of the table are .* nest fewer cuts, keep.* reads forks", method, table, **arguments)
 
 
 LEVELS = [{"over": over, "singleton": single} for over in ("trajectories", "steps") for single in ("zero", "raw")]
@@ -313,3 +304,173 @@ def test_a_forest_equals_its_naive_twin(seed):
     close(forest.below(values), below)
     for i, rows in enumerate(whole):
         assert forest.tree[i] == table.trajectory[rows[0]]
+
+
+def own_rows(table: StepTable, i: int) -> list[int]:
+    """A trajectory's own rows in order of t."""
+    return sorted(np.flatnonzero(table.trajectory == i).tolist(), key=lambda row: table.t[row])
+
+
+def whole_rows(table: StepTable, i: int) -> list[int]:
+    """The rows of an episode from its beginning."""
+    rows, cut = own_rows(table, i), int(table.parent[i])
+    if cut < 0:
+        return rows
+    above = whole_rows(table, int(table.trajectory[cut]))
+    return above[: above.index(cut) + 1] + rows
+
+
+def _to_go(table, rows, gamma):
+    return sum(gamma**k * table.reward[row] for k, row in enumerate(rows))
+
+
+def naive_vine(table: StepTable, *, gamma: float = 1.0, pool: str = "fork", gaps: str = "segment") -> np.ndarray:
+    """`vine` without whitening."""
+    scores = np.full(len(table), np.nan)
+    own = [own_rows(table, i) for i in range(table.n_trajectories)]
+    for i, rows in enumerate(own):
+        if table.parent[i] >= 0:
+            continue
+        values = []
+        for k, row in enumerate(rows):
+            returns = []
+            for j, others in enumerate(own):
+                if j == i or table.group[others[0]] != table.group[row]:
+                    continue
+                same = table.state[others[0]] == table.state[row]
+                if pool == "state":
+                    here = same
+                elif k == 0:
+                    here = table.parent[j] < 0 and same
+                else:
+                    here = table.parent[j] == rows[k - 1]
+                if here:
+                    returns.append(_to_go(table, others, gamma))
+            values.append(sum(returns) / len(returns) if returns else None)
+        values.append(0.0)
+        if gaps == "backwards":
+            for k in reversed(range(len(rows))):
+                if values[k] is None:
+                    values[k] = table.reward[rows[k]] + gamma * values[k + 1]
+        known = [k for k, value in enumerate(values) if value is not None]
+        for start, end in itertools.pairwise(known):
+            gain = _to_go(table, rows[start:end], gamma) + gamma ** (end - start) * values[end] - values[start]
+            for k in range(start, end):
+                scores[rows[k]] = gain
+    return scores
+
+
+def _through(table):
+    """For each row the episodes that go through it."""
+    whole = [whole_rows(table, i) for i in range(table.n_trajectories)]
+    return whole, [[i for i, rows in enumerate(whole) if row in rows] for row in range(len(table))]
+
+
+def _roots(table, whole):
+    return [int(table.trajectory[rows[0]]) for rows in whole]
+
+
+def naive_bpo(table: StepTable, *, gamma: float = 1.0, lam: float = 0.95, alpha: float = 1.0) -> np.ndarray:
+    """`bpo`."""
+    own = [own_rows(table, i) for i in range(table.n_trajectories)]
+    contrast = {}
+    for cut in set(table.parent[table.parent >= 0].tolist()):
+        mine = own[table.trajectory[cut]]
+        ways = [mine[mine.index(cut) + 1 :]] + [own[i] for i in range(len(own)) if table.parent[i] == cut]
+        returns = [_to_go(table, way, gamma) for way in ways]
+        for way, value in zip(ways, returns, strict=True):
+            contrast[way[0]] = value - (sum(returns) - value) / (len(returns) - 1)
+    whole, through = _through(table)
+    worth = [_to_go(table, rows, 1.0) for rows in whole]
+    roots = _roots(table, whole)
+    trees = {root: np.mean([worth[i] for i in range(len(own)) if roots[i] == root]) for root in set(roots)}
+    scores = np.zeros(len(table))
+    for rows in own:
+        for k, row in enumerate(rows):
+            behind = [contrast[each] for each in rows[: k + 1] if each in contrast]
+            scores[row] = behind[-1] if behind else 0.0
+            scores[row] += sum(lam ** (m - k) * contrast.get(rows[m], 0.0) for m in range(k + 1, len(rows)))
+            others = [
+                value
+                for root, value in trees.items()
+                if root != roots[table.trajectory[row]] and table.trajectory_group[root] == table.group[row]
+            ]
+            if others:
+                scores[row] += alpha * (np.mean([worth[i] for i in through[row]]) - np.mean(others))
+    return scores
+
+
+def naive_tree_grpo(table: StepTable, *, compare: str = "sum", shared: str = "mean") -> np.ndarray:
+    """`tree_grpo` with sample deviations, the only episode of a tree or group scoring 0."""
+    whole, through = _through(table)
+    worth = [float(_to_go(table, rows, 1.0)) for rows in whole]
+    roots = _roots(table, whole)
+
+    def inside(sets, values):
+        result = [0.0] * len(values)
+        for one in set(sets):
+            members = [i for i, each in enumerate(sets) if each == one]
+            if len(members) > 1:
+                for i, score in zip(members, standard([values[i] for i in members]), strict=True):
+                    result[i] = score
+        return result
+
+    group = inside(table.trajectory_group.tolist(), worth)
+    if compare == "sum":
+        leaf = [a + b for a, b in zip(group, inside(roots, worth), strict=True)]
+    elif compare == "nested":
+        leaf = inside(roots, group)
+    scores = np.zeros(len(table))
+    for row, takers in enumerate(through):
+        if compare in ("sum", "nested"):
+            scores[row] = np.mean([leaf[i] for i in takers])
+        else:
+            path = whole[takers[0]]
+            above = [each for each in path[: path.index(row)] if through[each] != takers]
+            everyone = [i for i in range(len(worth)) if table.trajectory_group[i] == table.group[row]]
+            mean, all_of_group = np.mean([worth[i] for i in takers]), np.mean([worth[i] for i in everyone])
+            parent = np.mean([worth[i] for i in through[above[-1]]]) if above else all_of_group
+            scores[row] = mean - parent + (mean - all_of_group if compare == "treerl" else 0.0)
+            scores[row] /= math.sqrt(len(takers))
+        if shared == "sum":
+            scores[row] *= len(takers)
+    return scores
+
+
+SEEDS = st.integers(0, 10**6)
+
+
+@cases(
+    "method, twin, choices",
+    (bpo, naive_bpo, {"gamma": [1.0, 0.9], "lam": [0.0, 0.95, 1.0]}),
+    (tree_grpo, naive_tree_grpo, {"compare": ["sum", "nested", "parent", "treerl"], "shared": ["mean", "sum"]}),
+    (vine, naive_vine, {"gamma": [1.0, 0.9], "pool": ["fork", "state"], "gaps": ["segment", "backwards"]}),
+)
+@given(seed=SEEDS, factor=st.sampled_from([0.125, 1.0, 3.0]), data=st.data())
+def test_they_equal_their_naive_twins(method, twin, choices, seed, factor, data):
+    options = {name: data.draw(st.sampled_from(values), name) for name, values in choices.items()}
+    table = random_trees(seed)
+    scaled = dataclasses.replace(table, reward=table.reward * factor)
+    close(method(scaled, **options), twin(scaled, **options))
+    close(method(scaled, outcome="won"), method(table, outcome="won"))
+
+
+@given(seed=SEEDS)
+def test_without_branches_they_are_what_they_extend(seed):
+    table = random_table(seed, size=3)  # all episodes begin in one state
+    assert not bpo(table, preset="paper").any()
+    for method, plain in ((bpo, rloo), (tree_grpo, grpo), (vine, rloo)):
+        close(method(table), plain(table))
+
+
+@pytest.mark.parametrize("method", [bpo, tree_grpo, vine])
+def test_large_rewards_of_branches_overflow_nowhere_and_huge_ones_are_refused(method):
+    for preset in declaration(method)[1]:
+        table = random_trees(1)
+        table.reward[table.parent[table.parent >= 0][0]] = 1e101
+        refuses(ValueError, "rewards must be within", method, table, preset=preset)
+        table.reward[table.reward > 1] = -1e100
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scores = method(table, preset=preset)
+        assert np.isfinite(scores[table.parent[table.trajectory] < 0]).all()

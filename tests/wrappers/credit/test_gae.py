@@ -10,9 +10,7 @@ from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.playing import filled
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import naive_gae
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers import GAE
 from wrappers.credit.gae import gae, lambda_returns
 from wrappers.credit.returns import discounted_returns
@@ -24,8 +22,10 @@ def naive(table: StepTable, values: Any, last_values: Any, gamma: float, lam: fl
     result = np.zeros(len(table))
     for i in range(table.n_trajectories):
         rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        last = 0.0 if table.terminated[rows[-1]] else last_values[i]
-        result[rows] = naive_gae(table.reward[rows], values[rows], last, gamma, lam)
+        ahead, advantage = 0.0 if table.terminated[rows[-1]] else last_values[i], 0.0
+        for row in reversed(rows):
+            advantage = table.reward[row] + gamma * ahead - values[row] + gamma * lam * advantage
+            result[row], ahead = advantage, values[row]
     return result
 
 

@@ -18,9 +18,6 @@ def test_by_hand() -> None:
     credit = graphgpo_values(TABLE, omega=0.5)
     assert credit.graph.by_state(credit.distance) == {"s": 2, "u": 1, "goal": 0, "pit": 3}
     assert credit.step_reward == pytest.approx([0.25, 0.5, 0.5, 0.25, 0.0625])
-    # The authors leave the cost out of the exponent, and count 10 for success.
-    credit = graphgpo_values(TABLE, omega=0.5, preset="authors")
-    assert credit.step_reward == pytest.approx([5, 10, 10, 5, 1.25])
     # Edges 1/2 and 1/16, mean 9/32; visits 1/2 1/2 1/16, mean 17/48.
     assert _steps(TABLE) == pytest.approx([0, 7 / 32, 7 / 32, 0, -7 / 32])
     assert _steps(TABLE, unit="visit") == pytest.approx([0, 7 / 48, 7 / 48, 0, -14 / 48])
@@ -30,6 +27,15 @@ def test_by_hand() -> None:
     table = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
     assert _steps(table) == pytest.approx(np.array([0, -1, 11, 0, -10]) / 48)
     assert _steps(table, invalid="bypass") == pytest.approx([0, 0, 7 / 32, 0, -7 / 32])
+    # An edge counts with the mean of its visits.
+    # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
+    # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
+    table = episodes("s -right-> goal +", "s -right!-> goal +", "s -left-> pit")
+    scores = graphgpo(
+        table, success_value=0.125, unreachable="infinite", exponent="next", std="none", beta_episode=0.0,
+        invalid_penalty=0.25,
+    )  # fmt: skip
+    assert scores == pytest.approx([0.125, -0.125, 0])
 
 
 def test_costs() -> None:
@@ -50,8 +56,5 @@ def test_costs() -> None:
     refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, TABLE, cost=np.ones(2))
     for cost in (np.float32(2.0), np.int64(2), np.array(2.0)[()]):
         assert (graphgpo(TABLE, cost=cost) == graphgpo(TABLE, cost=2.0)).all()
-
-
-@pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
-def test_a_wrapper_refuses_wrong_costs_at_once(cost):
-    refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)
+    for cost in (-1.0, np.inf, {"north": 0.0}, {"up": "dear"}):  # the wrapper says so at once
+        refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.small_tables import close, episodes
-from tests.wrappers.credit.test_scores import with_logprobs
+from tests.wrappers.credit.naive import groups, standard
+from tests.wrappers.credit.small_tables import close, episodes, random_table
+from tests.wrappers.credit.test_credit_parts import with_logprobs
 from wrappers.credit import grpo
 from wrappers.credit.hcapo import hcapo, hindsight_ratios
 
@@ -48,8 +48,6 @@ def test_by_hand() -> None:
     both = hindsight_ratios(TABLE, neighbours="both", **given)
     close(both, [(UP + DOWN) / 2, (DOWN + (UP + 1) / 2) / 2, (1 + DOWN) / 2, 1.2])
     given: dict[str, Any] = {"hindsight": HINDSIGHT, "plain": PLAIN, "std": "none"}
-    steps = hcapo(TABLE, **given) - grpo(TABLE, std="none")
-    assert steps[3] < 0 < steps[1]
     worse = given | {"hindsight": [-1.0, -9.0, -9.0, -1.0], "low": 0.0}
     assert (hcapo(TABLE, **worse) - grpo(TABLE, std="none"))[1] < 0
     spared = hcapo(TABLE, do_no_harm=True, **worse) - grpo(TABLE, std="none")
@@ -72,38 +70,26 @@ def test_what_is_not_known_failed_groups_penalties_and_wrong_numbers() -> None:
     nothing = [math.nan] * 4
     np.testing.assert_array_equal(hindsight_ratios(TABLE, hindsight=nothing), np.ones(4))
     close(hindsight_ratios(TABLE, hindsight=HINDSIGHT, plain=[math.nan, -1.5, math.nan, -1.0]), [1, DOWN, 1, 1])
-    lost = dataclasses.replace(TABLE, won=np.zeros(4, np.bool_), reward=np.zeros(4))
-    assert not hcapo(lost, hindsight=HINDSIGHT, plain=PLAIN).any()
     invalid = dataclasses.replace(TABLE, valid=np.array([True, False, True, True]))
-    given: dict[str, Any] = {"hindsight": [-1.0] * 4, "plain": [-1.0] * 4, "std": "none"}
-    plain = hcapo(TABLE, **given)
-    last = hcapo(invalid, invalid_penalty=0.5, penalty="advantage", **given) - plain
-    close(last, [0, -0.5, 0, 0])
     # Off the reward of (0, 1): its episode loses 1/4 against the other; what was to come is less by 1/2 before it.
-    felt = hcapo(invalid, invalid_penalty=0.5, penalty="discounted", **given) - plain
+    felt = hcapo(invalid, invalid_penalty=0.5, penalty="discounted", **flat) - hcapo(TABLE, **flat)
     close(felt, [-0.25 - 0.25, -0.25 - 0.25, -0.25 + 0.25, 0.25 + 0.25])
     refuses(ValueError, "low must be between 0 and 1", hcapo, TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)
 
 
 def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing: float) -> np.ndarray:
     """The formulas in plain words, without penalties."""
-    rho = {row: min(max(math.exp((hindsight[row] - plain[row]) / 5), 0.8), 1.2) for row in range(len(table))}
-    smooth, to_come = dict(rho), {}
-    for trajectory in range(table.n_trajectories):
-        rows = [int(row) for row in table.order if table.trajectory[row] == trajectory]
-        for row, after in pairwise(rows):
-            smooth[row] = (1 - smoothing) * rho[row] + smoothing * rho[after]
-        total = 0.0
-        for row in rows[::-1]:
-            total += float(table.reward[row])
-            to_come[row] = total
     scores = grpo(table)
-    for row in range(len(table)):
-        inside = [other for other in range(len(table)) if table.group[other] == table.group[row]]
-        worth = [smooth[other] * to_come[other] for other in inside]
-        if len(inside) > 1 and np.std(worth) > 1e-9:
-            own = smooth[row] * to_come[row]
-            scores[row] += (own - np.mean(worth)) / (np.std(worth, ddof=1) + 1e-6)
+    for group in groups(table):
+        worth = {}
+        for trajectory, rows in group:
+            rho = [min(max(math.exp((hindsight[row] - plain[row]) / 5), 0.8), 1.2) for row in rows]
+            smooth = [(1 - smoothing) * now + smoothing * after for now, after in pairwise(rho)] + rho[-1:]
+            to_come = 0.0
+            for row, step, factor in reversed(list(zip(rows, trajectory.steps, smooth, strict=True))):
+                to_come += step.reward
+                worth[row] = factor * to_come
+        scores[list(worth)] += standard(list(worth.values()))
     return scores
 
 

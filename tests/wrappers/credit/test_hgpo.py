@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from tests.playing import filled
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import standard, trajectories
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit.naive import groups, standard
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import gigpo, grpo, hgpo
 from wrappers.credit.group import contexts
 
@@ -23,20 +21,9 @@ def test_by_hand() -> None:
     assert (zero.tolist(), n_zero) == ([0, 1, 0, 1, 2, 1], 3)
     assert (one.tolist(), n_one) == ([-1, 0, -1, 0, -1, 1], 2)
     assert (two.tolist(), n_two) == ([-1] * 6, 0)
-    # In this order the rows hold u (after s), u (after s), s (after u), s and u (first); u is state 0, s state 1.
-    table = rebuild(episodes("s -a-> u -b-> w", "u -a-> s -b-> u -c-> w"), np.array([4, 1, 3, 0, 2]))
-    assert contexts(table, 1)[1][0].tolist() == [1, 1, 0, -1, -1]
-    # s-u in another group is another context.
-    both = [0, 0, 1, 1]
-    split = filled(group=both, trajectory=both, t=[0, 1, 0, 1], state=["s", "u"] * 2, next_state=["u", "w"] * 2)
-    assert contexts(split, 1)[1] == (pytest.approx([-1, 0, -1, 1]), 2)
     # k = 1, weights 1/3 and 2/3. s: returns 1 and 0, A_0 = +-1/2, no context before it. u: returns 1 0 0, mean 1/3;
     # after s: 1 and 0, mean 1/2; after v alone: 0. So 2/3 / 3 + 1/2 * 2/3 = 5/9; -1/9 - 1/3 = -4/9; -1/9.
     assert _steps(k=1) == pytest.approx([1 / 6, 5 / 9, -1 / 6, -4 / 9, 0, -1 / 9])
-    # All contexts the same weight: 1/3 + 1/4 = 7/12, -1/6 - 1/4 = -5/12, -1/6.
-    assert _steps(k=1, alpha=0.0) == pytest.approx([1 / 4, 7 / 12, -1 / 4, -5 / 12, 0, -1 / 6])
-    # Nobody has two states before: the third context counts 0 with weight 3 of 6.
-    assert _steps(k=2) == pytest.approx(_steps(k=1) / 2)
     # Divided by what a row has, the first rows are whole; the last row's context of one member still counts.
     assert _steps(k=2, divide_by="has") == pytest.approx([1 / 2, 5 / 9, -1 / 2, -4 / 9, 0, -1 / 9])
     # Divided by what has contrast, that one does not either.
@@ -55,28 +42,11 @@ def test_by_hand() -> None:
     assert alone == pytest.approx(grpo(TABLE)[4])
 
 
-def test_without_history_and_wrong_options() -> None:
-    table = random_table(5)
-    close(hgpo(table, k=0), gigpo(table) - grpo(table))
-    close(hgpo(table, k=0, alpha=3.0), hgpo(table, k=0))
-    # u, returns 1, .5, 0 after v, v, s: .5 is average at u (0 with weight 2), but not after v (-1/4 with weight 3).
-    table = episodes("v -a-> u -b-> goal", "v -a-> u -c-> pit", "s -a-> u -d-> hole")
-    table.reward[table.last] = [1.0, 0.5, 0.0]
-    options = {"preset": "authors", "std": "none", "gamma": 1.0}
-    assert hgpo(table, **options)[3] == pytest.approx(-1 / 4)
-    assert hgpo(table, **options, divide_by="has")[3] == pytest.approx(-1 / 4 * 3 / 5)
-    assert hgpo(TABLE, k=50, alpha=0.0, std="none", gamma=1.0) == pytest.approx(_steps(k=1, alpha=0.0) * 2 / 51)
-    refuses(ValueError, "k must be at least 0, got -1", hgpo, TABLE, k=-1)
-    for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
-        refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
-    assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
-
-
 def _naive(table, k, alpha, gamma):
     total = np.zeros(len(table))
     members = [{} for _ in range(k + 1)]
     returns = {}
-    for trajectory, rows in trajectories(table):
+    for trajectory, rows in (each for group in groups(table) for each in group):
         ahead = 0.0
         for row, step in zip(reversed(rows), reversed(trajectory.steps), strict=True):
             returns[row] = ahead = step.reward + gamma * ahead
@@ -97,3 +67,14 @@ def test_equals_its_naive_twin(k, alpha, seed):
     table = random_table(seed, states=4, steps=20)
     table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
     close(hgpo(table, k=k, alpha=alpha), _naive(table, k, alpha, 0.95))
+
+
+def test_without_history_and_wrong_options() -> None:
+    table = random_table(5)
+    close(hgpo(table, k=0), gigpo(table) - grpo(table))
+    close(hgpo(table, k=0, alpha=3.0), hgpo(table, k=0))
+    assert hgpo(TABLE, k=50, alpha=0.0, std="none", gamma=1.0) == pytest.approx(_steps(k=1, alpha=0.0) * 2 / 51)
+    refuses(ValueError, "k must be at least 0, got -1", hgpo, TABLE, k=-1)
+    for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
+        refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
+    assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()

@@ -2,19 +2,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentgym.trajectory import Floats, StepTable
+from agentgym.trajectory import Floats
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
+from tests.wrappers.credit import oracles
 from tests.wrappers.credit.oracles import load
-from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import close, episodes
 from wrappers.credit.hisr import hisr, importance, importance_shares
-from wrappers.credit.segments import by_count, by_turn
+from wrappers.credit.segments import by_turn
 
 #: Won in four steps of two segments, the third refused; lost in two steps of one.
 TABLE = episodes("s -a-> t -a-> u -b!-> u -a-> goal +", "s -b-> t -b-> pit")
@@ -26,12 +22,9 @@ MATTERED = [1.0, 0.5, 3.0, 2.0, 1.0, 1.0]
 
 @cases(
     "options, rewards",
-    ({"alpha": 0.0}, [0, 0.375, 0, 0.625, 0, 0]),
-    ({"alpha": 0.0, "scale": "one"}, [0, 0.375, 0, 0.625, 0, 1]),
     ({"alpha": 0.0, "scale": "predicted"}, [0, 0.28125, 0, 0.46875, 0, 0.5]),
     ({"alpha": 0.0, "place": "spread"}, [0.1875, 0.1875, 0.3125, 0.3125, 0, 0]),
     ({"alpha": 0.2}, [0.2, 0.5, 0, 0.7, 0.2, 0.2]),
-    ({"alpha": 0.2, "grounding": "penalty"}, [0, 0.3, -0.2, 0.5, 0, 0]),
     ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
 )
 def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
@@ -59,7 +52,7 @@ def test_rewards_of_segments_by_hand() -> None:
         close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-def test_importance_by_hand() -> None:
+def test_importance_by_hand_and_the_papers() -> None:
     # Won: 1.5 and 5 of 6.5. Lost: one segment.
     found = importance_shares(TABLE, importance=MATTERED, segments=SEGMENTS)
     close(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
@@ -77,6 +70,10 @@ def test_importance_by_hand() -> None:
     assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
     # However unlikely the reply was, the number can be worked with.
     assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
+    z, segments = _recorded_importance(), oracles.scores("segment").astype(int)
+    np.testing.assert_allclose(z, oracles.answers(oracles.PAPER, "hisr", "z"), rtol=1e-7)
+    shares = importance_shares(oracles.table(), importance=z, segments=segments)
+    close(shares, oracles.answers(oracles.PAPER, "hisr", "z_segment_share"), 1e-6)
 
 
 def test_the_tables_of_the_paper() -> None:
@@ -114,47 +111,8 @@ def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, hisr, TABLE, **{**right, **arguments})
 
 
-def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, scale: str, place: str) -> Floats:
-    """Hindsight rewards alone, trajectory by trajectory and segment by segment."""
-    result = np.zeros(len(table))
-    for trajectory in range(table.n_trajectories):
-        rows = [row for row in table.order if table.trajectory[row] == trajectory]
-        parts = [[row for row in rows if segments[row] == k] for k in range(max(segments[rows]) + 1)]
-        products = [predicted[part[-1]] * sum(mattered[row] for row in part) for part in parts]
-        norm = sum(map(abs, products)) or 1.0
-        total = {
-            "outcome": float(table.won[rows[0]]), "one": 1.0, "predicted": sum(predicted[part[-1]] for part in parts),
-        }[scale]  # fmt: skip
-        for part, product in zip(parts, products, strict=True):
-            for row in part if place == "spread" else part[-1:]:
-                result[row] = total * product / norm / (len(part) if place == "spread" else 1)
-    return result
-
-
-@pytest.mark.parametrize("scale", ["outcome", "one", "predicted"])
-@pytest.mark.parametrize("place", ["end", "spread"])
-@given(seed=st.integers(0, 10**6))
-def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    table = random_table(seed)
-    table = rebuild(table, rng.permutation(len(table)))
-    predicted, mattered = rng.normal(size=len(table)), rng.exponential(size=len(table))
-    segments = by_count(table, int(rng.integers(1, 5)))
-    found = hisr(
-        table, contributions=predicted, importance=mattered, segments=segments, alpha=0.0, scale=scale, place=place
-    )  # fmt: skip
-    close(found, naive(table, predicted, mattered, segments, scale, place))
-
-
 def _recorded_importance() -> Floats:
-    return importance(learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask())
-
-
-def test_the_papers_importance() -> None:
-    z, segments = _recorded_importance(), learned.scores("segment").astype(int)
-    np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
-    shares = importance_shares(recorded(), importance=z, segments=segments)
-    close(shares, learned.answers(learned.PAPER, "hisr", "z_segment_share"), 1e-6)
+    return importance(oracles.token_logprobs("old"), oracles.token_logprobs("hindsight"), oracles.mask())
 
 
 @cases(
@@ -169,7 +127,7 @@ def test_the_papers_importance() -> None:
 )
 def test_the_paper(key: str, options: dict[str, Any]) -> None:
     found = hisr(
-        recorded(), contributions=learned.scores("contribution"), importance=_recorded_importance(),
-        segments=learned.scores("segment").astype(int), **options,
+        oracles.table(), contributions=oracles.scores("contribution"), importance=_recorded_importance(),
+        segments=oracles.scores("segment").astype(int), **options,
     )  # fmt: skip
-    close(found, learned.answers(learned.PAPER, "hisr", key), 1e-6)
+    close(found, oracles.answers(oracles.PAPER, "hisr", key), 1e-6)

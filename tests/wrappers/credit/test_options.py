@@ -15,9 +15,7 @@ from tests.cases import cases
 from tests.playing import filled
 from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, beside
-from tests.wrappers.credit.random_tables import random_table
-from tests.wrappers.credit.random_trees import random_trees
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table, random_trees
 from website.tables import with_options
 from wrappers.credit import gigpo, graphgpo, grpo, importance, options, rewardflow, vetta
 from wrappers.credit.dapo import overlong_penalty
@@ -33,6 +31,8 @@ def test_wrong_names_of_any_type_are_answered_with_the_right_ones() -> None:
     refuses(ValueError, r"unknown outcome array\(\[1, 2\]\); known: 'return'", gigpo, table, outcome=np.array([1, 2]))
     refuses(TypeError, "unknown option 'singletons'.*did you mean 'singleton'", gigpo, table, singletons="zero")
     refuses(ValueError, "unknown over 'step'; known: .*did you mean 'steps'", gigpo, table, over="step")
+    for method, words in itertools.product((rewardflow, graphgpo), ("look", ["look"], ("",), (1,))):
+        refuses(TypeError, "no_change_actions must be a tuple of words", method, table, no_change_actions=words)
 
 
 def test_numbers_and_presets() -> None:
@@ -58,12 +58,6 @@ def test_numbers_and_presets() -> None:
     assert changed == {"paper": paper | {"salt": 1.0}, "authors": authors | {"hot": False}}
     refuses(ValueError, "plates must be between 1 and 9, got 10", lunch_in, paper={"plates": 10})
     refuses(TypeError, "unknown option 'plate'", lunch_in, paper={"plate": 1})
-
-
-@pytest.mark.parametrize("method", [rewardflow, graphgpo])
-@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
-def test_words_of_actions_are_a_tuple(method, words):
-    refuses(TypeError, "no_change_actions must be a tuple of words", method, random_table(0), no_change_actions=words)
 
 
 class Lunch(TypedDict, total=False):
@@ -116,9 +110,7 @@ def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
     assert read_options(lunch, {"plates": "4"}) == {"plates": 4}
     refuses(ValueError, r"unknown preset 'papers'; known: .*; did you mean 'paper'", lunch, None, preset="papers")
     refuses(TypeError, "unknown option 'plate'", lunch, None, plate=1)
-
-
-def test_what_all_methods_have_in_common_is_added_to_the_documentation():
+    # What all methods have in common is added to the documentation.
     doc = inspect.getdoc(lunch_in(paper={"guests": ()}))
     options = "    **options: instead of the preset's; listed below.\n\nReturns:\n    float64 (N,)"
     assert doc.startswith(f'Return the bill.\n\nArgs:\n    table: where one sits.\n    preset: "paper".\n{options}')
@@ -141,17 +133,13 @@ NUMBERS = (
 REFUSED = (1e101, 10**400, math.nan, math.inf, -math.inf, "1", None, True, [1.0])
 
 
-def tables() -> dict[str, StepTable]:
-    walks = random_table(1, groups=2, size=4, steps=6, win=0.5)
-    return {
-        "walks": walks,
-        "trees": random_trees(3, groups=2, size=3, steps=6, win=0.5, branches=4),
-        "tiny rewards": dataclasses.replace(walks, reward=walks.reward * 1e-200),
-        "huge rewards": dataclasses.replace(walks, reward=walks.reward * 1e100),
-    }
-
-
-TABLES = tables()
+WALKS = random_table(1, groups=2, size=4, steps=6, win=0.5)
+TABLES: dict[str, StepTable] = {
+    "walks": WALKS,
+    "trees": random_trees(3, groups=2, size=3, steps=6, win=0.5, branches=4),
+    "tiny rewards": dataclasses.replace(WALKS, reward=WALKS.reward * 1e-200),
+    "huge rewards": dataclasses.replace(WALKS, reward=WALKS.reward * 1e100),
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -181,15 +169,6 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(name: str) -> No
                 refuses((ValueError, TypeError), f"^{key} must be .*, got ", method, table, **given, **{key: number})
 
 
-@pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
-def test_without_eps_numbers_whose_squares_vanish_stay_finite(name: str) -> None:
-    # Rewards of 1e-200 differ, and their variance is 1e-400, which is 0 in floating point.
-    assert 0 < np.abs(METHODS[name](TABLES["tiny rewards"], eps=0.0)).max() < 1e-199
-    # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
-    table = filled(trajectory=[0, 1, 2], t=[0, 0, 0], reward=[4, 4, 0])
-    close(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
-
-
 #: Numbers that only hurt beside another option, or extreme rewards.
 TOGETHER: list[tuple[str, str, dict[str, Any]]] = [
     ("grpo", "tiny rewards", {"preset": "authors", "over": "trajectories", "eps": 5e-324}),
@@ -209,7 +188,13 @@ def test_numbers_that_hurt_together_stay_finite(name: str, rewards: str, options
         assert np.isfinite(METHODS[name](TABLES[rewards], **beside(name, TABLES[rewards]), **options)).all()
 
 
-def test_numbers_of_functions_without_presets_are_checked_too() -> None:
+def test_numbers_whose_squares_vanish_stay_finite_and_those_of_functions_without_presets_are_checked() -> None:
+    for name in ("reinforce_plus_plus", "reinforce_plus_plus_baseline"):
+        # Rewards of 1e-200 differ, and their variance is 1e-400, which is 0 in floating point.
+        assert 0 < np.abs(METHODS[name](TABLES["tiny rewards"], eps=0.0)).max() < 1e-199
+        # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
+        table = filled(trajectory=[0, 1, 2], t=[0, 0, 0], reward=[4, 4, 0])
+        close(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
     ones, ends = np.ones((1, 2)), [[False, True]]
     for alpha in (math.nan, math.inf, -1.0, 1e101):
         with pytest.raises(ValueError, match="alpha must be finite and at least 0"):

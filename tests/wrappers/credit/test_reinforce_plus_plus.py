@@ -61,8 +61,6 @@ def test_groups_by_hand() -> None:
     options = {"invalid_penalty": 1.0}
     assert reinforce_plus_plus(table, **options) == _white([4, 3, 4, 0])
     assert reinforce_plus_plus(table, **options, penalty="discounted", gamma=0.5) == _white([0.5, 1, 4, 0])
-    free = reinforce_plus_plus(table)
-    assert reinforce_plus_plus(table, **options, penalty="advantage") == pytest.approx(free - [0, 1, 0, 0])
     assert reinforce_plus_plus_baseline(table, **options, over="steps") == _white([4, 3, 4, 0])
     # Over trajectories the episode enters the group's mean with its first row, 4: mean 2.
     assert reinforce_plus_plus_baseline(table, **options) == _white([2, 1, 2, -2])
@@ -75,11 +73,6 @@ def test_groups_by_hand() -> None:
     with pytest.raises(ValueError, match=r"whole numbers of at least 0.*; row 1 has 0\.5"):
         reinforce_plus_plus_baseline(TABLE, weights=np.array([1, 0.5, 2]))
     refuses(ValueError, "weights are 0 in every row", reinforce_plus_plus, TABLE, weights=np.zeros(3))
-    refuses(ValueError, "gamma must be between 0 and 1", reinforce_plus_plus, TABLE, gamma=-0.1)
     refuses(TypeError, "unknown option 'kl'", reinforce_plus_plus_baseline, TABLE, kl=np.zeros(3))
-
-
-@pytest.mark.parametrize("method", BOTH)
-def test_a_batch_without_contrast_scores_exactly_0(method):
-    # 0.1 + 0.2 differs from 0.3 by rounding.
-    assert (method(groups_of([0.1 + 0.2, 0.3], [0.3])) == 0).all()
+    for method in BOTH:  # without contrast: 0.1 + 0.2 differs from 0.3 by rounding
+        assert (method(groups_of([0.1 + 0.2, 0.3], [0.3])) == 0).all()

@@ -67,6 +67,12 @@ def test_turn_credit_by_hand() -> None:
     with pytest.warns(RuntimeWarning, match="reward component 1 hardly differs"):
         both = grpo(TABLE, reward_components=np.hstack((first, flat)))
     np.testing.assert_array_equal(both, alone)
+    # Absent turns count 0 in a mean over the whole group. Stop after turn 1 with q1, or go on and earn q2: a mean over
+    # those that reached turn 2 would hide it.
+    q1, q2 = 0.5, 0.7
+    table = episodes("s -on-> u -x-> v +", "s -end-> w +", "s -end-> w +")
+    table.reward[:] = [q1, q2, q1, q1]
+    close(turn_credit(table, given=np.zeros(4), worth="outcome"), [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
 
 
 def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None:
@@ -92,14 +98,6 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
     refuses(ValueError, "needs a table with reward_comp", grpo, StepTable.from_arrays(**given), rewards="components")
     words = r"reward_components\['a'\] must hold 3 finite numbers"
     refuses(ValueError, words, StepTable.from_arrays, **given, reward_components={"a": [1, 2]})
-
-
-def test_absent_turns_count_0_in_a_mean_over_the_whole_group() -> None:
-    # Stop after turn 1 with q1, or go on and earn q2: a mean over those that reached turn 2 would hide it.
-    q1, q2 = 0.5, 0.7
-    table = episodes("s -on-> u -x-> v +", "s -end-> w +", "s -end-> w +")
-    table.reward[:] = [q1, q2, q1, q1]
-    close(turn_credit(table, given=np.zeros(4), worth="outcome"), [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
 
 
 def test_names_reach_the_scorer() -> None:

@@ -2,14 +2,11 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit import learned
-from tests.wrappers.credit.oracles import table as recorded
-from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import close, episodes
+from tests.wrappers.credit import oracles
+from tests.wrappers.credit.small_tables import close, episodes, random_table, rebuild
 from wrappers.credit import attribution, gae, gigpo, spa
 
 #: Won in three steps, the second refused; lost in one.
@@ -20,9 +17,7 @@ SHARES = [0.1, 0.2, 0.5, 0.3]
 @cases(
     "options, rewards",
     ({}, [0.6, 0.2, 1.0, 0.8]),
-    ({"grounding": "penalty"}, [0.1, -0.3, 0.5, 0.3]),
     ({"grounding_weight": 0.0}, SHARES),
-    ({"grounding_weight": 0.0, "rescale": True}, [0.125, 0.25, 0.625, 0.0]),
     # Two steps follow the first, one the second, none the last.
     ({"times_left": True}, [1.2, 0.2, 0.0, 0.0]),
     # Won, and all others lost: 1 - 0. Lost, and all others won: 0 - 1.
@@ -44,9 +39,7 @@ def test_further_cases_by_hand() -> None:
     table = rebuild(table, np.arange(4), rename=lambda name: name.replace("_", " "))
     close(spa(table, contributions=np.zeros(4), refusals=("Nothing happens",)), [0.0, 0.5, 0.5, 0.5])
     close(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
-
-
-def test_ridge_needs_no_model() -> None:
+    # Ridge needs no model.
     table = random_table(3)
     found = spa(table, contributions="ridge")
     np.testing.assert_array_equal(found, spa(table, contributions=attribution(table)))
@@ -70,21 +63,13 @@ def test_rescaled_contributions_go_into_other_methods() -> None:
         close(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-@cases(
-    "key, options",
-    ("reward", {}),
-    ("reward|grounding=penalty", {"grounding": "penalty"}),
-    ("reward_rescaled", {"rescale": True}),
-    ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
-)
-def test_the_paper(key: str, options: dict[str, Any]) -> None:
-    found = spa(recorded(), contributions=learned.scores("contribution"), **options)
-    close(found, learned.answers(learned.PAPER, "spa", key), 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("key", "options"), [("reward_fed_to_ppo", {}), ("reward_from_rl_data_org", {"times_left": False})]
-)
-def test_the_authors(key: str, options: dict[str, Any]) -> None:
-    found = spa(recorded(), contributions=learned.scores("contribution"), preset="authors", **options)
-    close(found, learned.answers(learned.AUTHORS, "spa", key), 1e-4)
+def test_the_paper_and_the_authors() -> None:
+    for key, options in (
+        ("reward", {}), ("reward|grounding=penalty", {"grounding": "penalty"}), ("reward_rescaled", {"rescale": True}),
+        ("rescaled", {"rescale": True, "grounding_weight": 0.0}),
+    ):  # fmt: skip
+        found = spa(oracles.table(), contributions=oracles.scores("contribution"), **options)  # type: ignore[arg-type]
+        close(found, oracles.answers(oracles.PAPER, "spa", key), 1e-6)
+    for key, options in (("reward_fed_to_ppo", {}), ("reward_from_rl_data_org", {"times_left": False})):
+        found = spa(oracles.table(), contributions=oracles.scores("contribution"), preset="authors", **options)
+        close(found, oracles.answers(oracles.AUTHORS, "spa", key), 1e-4)

@@ -7,55 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cases import cases
 from tests.refusals import refuses
-from tests.wrappers.credit.naive import naive_gae
 from tests.wrappers.credit.oracles import load
-from tests.wrappers.credit.random_tables import random_table, random_turns
-from tests.wrappers.credit.small_tables import close
+from tests.wrappers.credit.small_tables import close, random_table
 from wrappers.credit import gae
+from wrappers.credit.scores import whiten
 from wrappers.credit.token_gae import bi_level_gae, token_gae
-from wrappers.credit.tokens import whiten
-
-
-def naive_bi_level(
-    turns: list[tuple[float, list[float]]], last: float, gamma: float, lam: float, turn_gamma: float
-) -> list[float]:
-    """One sequence as turns of (reward, values of the turn's tokens)."""
-    ends = [values[-1] for _, values in turns]
-    upper = naive_gae([reward for reward, _ in turns], ends, last, turn_gamma, lam)
-    result = []
-    for advantage, (_, values) in zip(upper, turns, strict=True):
-        rewards = [0.0] * (len(values) - 1) + [advantage + values[-1]]
-        result += naive_gae(rewards, values, 0.0, gamma, lam)
-    return result
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, width = 4, 40
-    gamma, lam, turn_gamma = rng.random(3)
-    rewards, mask, ends, turns = random_turns(rng, n, width, gap=4, longest=4)
-    values, last = rng.normal(size=(n, width)), rng.normal(size=n)
-    flat, flat_returns = token_gae(rewards, values, mask, gamma=gamma, lam=lam, last_values=last)
-    both, both_returns = bi_level_gae(
-        rewards, values, mask, ends, gamma=gamma, lam=lam, turn_gamma=turn_gamma, last_values=last
-    )
-    for row in range(n):
-        kept = mask[row]
-        one = naive_gae(rewards[row, kept].tolist(), values[row, kept].tolist(), last[row], gamma, lam)
-        mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
-        two = naive_bi_level(mine, last[row], gamma, lam, turn_gamma)
-        close(flat[row, kept], one)
-        close(both[row, kept], two)
-    assert not flat[~mask].any()
-    assert not both[~mask].any()
-    close(flat_returns[mask], (flat + values)[mask])
-    close(both_returns[mask], (both + values)[mask])
 
 
 def test_turns_and_trajectories_by_hand() -> None:
@@ -134,7 +93,7 @@ def assert_same(found: tuple[Any, Any], mask: Any, recorded: dict[str, Any]) -> 
     close(returns[mask], np.array(recorded["ret"])[mask], 1e-5)
 
 
-def test_published_gae() -> None:
+def test_published_gae_and_bi_level_gae() -> None:
     results = load("token_level")["results"]
     assert len(results) == 60
     for case in results:
@@ -144,9 +103,6 @@ def test_published_gae() -> None:
         found = token_gae(rewards, values, gaps, **options)
         assert_same(found, gaps > 0, case["gae_verl_2026_skip_observation_tokens"])
 
-
-def test_published_bi_level_gae() -> None:
-    for case in load("token_level")["results"]:
         rewards, values, mask = arrays(case, "turn_rewards", "values", "gap_mask")
         found = bi_level_gae(
             rewards, values, mask, rewards != 0, gamma=case["gamma"], lam=case["lam"], turn_gamma=0.95

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_turns
 from tests.wrappers.credit.small_tables import close
 from wrappers.credit import token_gae, vetta
 
@@ -49,14 +48,19 @@ def _naive(turns, alpha, gamma, lam, turn_gamma, turn_lam):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_equals_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    n, width = 3, 30
     rates = dict(zip(("gamma", "lam", "turn_gamma", "turn_lam"), rng.random(4).tolist(), strict=True))
-    alpha = float(rng.random())
-    rewards, mask, ends, turns = random_turns(rng, n, width, gap=3, longest=3)
-    values, expected = rng.normal(size=(n, width)), np.zeros((n, width))
-    for row in range(n):
-        mine = [(rewards[row, turn.stop - 1], values[row, turn].tolist()) for turn in turns[row]]
-        expected[row, mask[row]] = _naive(mine, alpha, **rates)
+    alpha, values = float(rng.random()), rng.normal(size=(3, 30))
+    rewards, expected = np.zeros((2, *values.shape))
+    mask, ends = np.zeros((2, *values.shape), bool)
+    for row in range(3):
+        at, turns = 0, []
+        for _ in range(rng.integers(0, 5)):
+            start = at + int(rng.integers(0, 3))  # behind up to two masked tokens
+            at = start + int(rng.integers(1, 4))
+            mask[row, start:at] = ends[row, at - 1] = True
+            rewards[row, at - 1] = rng.choice([0.0, 1.0, -0.1])
+            turns.append((rewards[row, at - 1], values[row, start:at].tolist()))
+        expected[row, mask[row]] = _naive(turns, alpha, **rates)
     found, returns, _ = vetta(rewards, values, mask, ends, alpha=alpha, **rates)
     close(found, expected)
     assert not returns[~mask].any()

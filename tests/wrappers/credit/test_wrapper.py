@@ -67,6 +67,9 @@ def test_advantages_are_those_of_the_function_and_without_options_of_its_own_pre
         assert _rows(envs.table()) == _rows(builder.table())
         np.testing.assert_array_equal(envs.advantages(), wrapper.method(builder.table(), **options))
         assert not options or np.any(envs.advantages() != 0)
+    # Wrong options fail at once.
+    refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
+    refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
 
 
 @pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP])
@@ -98,7 +101,7 @@ def test_groups_by_task_and_options_of_the_wrapped() -> None:
         assert first[4].keys() == second[4].keys()
 
 
-def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
+def test_a_full_reset_begins_a_new_table_a_masked_one_adds_to_it_and_unfinished_groups_are_errors():
     envs = RewardFlow(_envs())
     _play(envs, seed=1)
     once = _rows(envs.table())
@@ -113,9 +116,6 @@ def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
     assert table.n_trajectories == 12
     assert _rows(table)[: len(once)] == once
     assert len(envs.advantages()) == len(table) == len(once) + 8
-
-
-def test_unfinished_groups_are_an_error():
     envs = GiGPO(_envs())
     refuses(ValueError, "GiGPO has recorded nothing: call reset", envs.advantages)
     refuses(gym.error.ResetNeeded, "call reset", envs.step, [""] * 8)
@@ -123,12 +123,6 @@ def test_unfinished_groups_are_an_error():
     envs.step(["right"] * 8)  # start 3 + 1 = 4: the second group has ended, the first has not
     words = r"4 of 8 sub-environments still play \(0, 1, 2, 3\), their groups are not complete"
     refuses(ValueError, words, envs.advantages)
-
-
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_wrong_options_fail_at_once(wrapper):
-    refuses(TypeError, "unknown option 'gama'", wrapper, _envs(), gama=0.9)
-    refuses(ValueError, "unknown preset 'autors'", wrapper, _envs(), preset="autors")
 
 
 def started(count: int = 3, start: int = 2, mode: str = "Disabled") -> GRPO:

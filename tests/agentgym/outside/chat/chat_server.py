@@ -4,12 +4,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 #: Plays one request: gets the handler, with the request's JSON value in `handler.asked`.
 Play = Callable[["Handler"], None]
+T = TypeVar("T", bound=ThreadingHTTPServer)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -84,8 +85,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def chat_server(*plays: Play) -> Iterator[Server]:
-    with Server(plays) as server:
+def serving(server: T) -> Iterator[T]:
+    """Let a server answer, in a thread of its own, as long as the block lasts."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
@@ -93,6 +95,10 @@ def chat_server(*plays: Play) -> Iterator[Server]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def chat_server(*plays: Play) -> AbstractContextManager[Server]:
+    return serving(Server(plays))
 
 
 def completion(text: str | None, finish: str = "stop", tokens: tuple[int, int] = (10, 5)) -> bytes:
@@ -138,19 +144,18 @@ def slow(seconds: float, then: Play) -> Play:
     return play
 
 
-def drip_head(handler: Handler) -> None:
-    """Send an endless header, a byte now and then: no single wait is long."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    _drip(handler, b"x")
+def _drip(begin: bytes, byte: bytes) -> Play:
+    """Send what has no end, a byte now and then: no single wait is long."""
+
+    def play(handler: Handler) -> None:
+        handler.wfile.write(begin)
+        for _ in range(1_000):
+            handler.wfile.write(byte)
+            handler.wfile.flush()
+            time.sleep(0.02)
+
+    return play
 
 
-def drip_body(handler: Handler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-    _drip(handler, b" ")
-
-
-def _drip(handler: Handler, byte: bytes) -> None:
-    for _ in range(1_000):
-        handler.wfile.write(byte)
-        handler.wfile.flush()
-        time.sleep(0.02)
+drip_head = _drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x")
+drip_body = _drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" ")

@@ -94,9 +94,7 @@ def test_prefixes_are_those_of_the_model_and_vectors_those_of_the_passages(monke
     refuses(ValueError, "39 vectors for 40 passages", DenseRetriever, PASSAGES, counts, vectors=wrong)
 
 
-def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_encoded_once_goes_on_after_an_interruption_and_may_be_damaged(tmp_path: Path, monkeypatch) -> None:
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
     refuses(DataError, "holds no vectors", find_retriever, "dense", folder)
 
@@ -117,14 +115,9 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     dense = find_retriever("dense", folder)
     assert dense.search(list(WORDS), 4) == DenseRetriever(PASSAGES, counts).search(list(WORDS), 4)
     refuses(DataError, "holds vectors of counts", encode_folder, folder, "another", encode=counts)
-
-
-@pytest.mark.parametrize("head", ["[", "[]", '{"model": 1}', '{"model": "m", "dimensions": 0}', '{"model": "m"}'])
-def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> None:
-    folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
-    np.ones((40, 8), np.float32).tofile(folder / "dense.f32")
-    (folder / "dense.json").write_text(head)
-    refuses(DataError, f"{folder} holds no vectors", DenseRetriever.from_folder, folder)
+    for head in ("[", "[]", '{"model": 1}', '{"model": "m", "dimensions": 0}', '{"model": "m"}'):
+        (folder / "dense.json").write_text(head)
+        refuses(DataError, f"{folder} holds no vectors", DenseRetriever.from_folder, folder)
 
 
 @pytest.mark.parametrize("package", ["faiss", "sentence_transformers"])

@@ -1,4 +1,4 @@
-"""BM25 in memory and in a folder, against a naive one."""
+"""A retriever by its name; BM25 in memory and in a folder, against a naive one; Lucene through a foreseen pyserini."""
 
 import json
 import multiprocessing
@@ -7,8 +7,11 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,10 +19,13 @@ from hypothesis import strategies as st
 
 from agentgym.outside.text import DataError
 from agentgym.searchqa.official import read_passages
+from agentgym.searchqa.retrieval import engines
+from agentgym.searchqa.retrieval.engines import LuceneRetriever, find_retriever
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, main, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, PassageWriter
-from agentgym.searchqa.retriever import Passage, Retriever
-from tests.agentgym.searchqa.support import WORDS, ids, naive_scores, random_passages, rows, write_corpus
+from agentgym.searchqa.retrieval.remote import HttpRetriever
+from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
+from tests.agentgym.searchqa.support import WORDS, Titles, ids, naive_scores, random_passages, rows, write_corpus
 from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
@@ -78,9 +84,7 @@ def test_no_character_is_query_syntax(retriever: LexicalRetriever, query: str) -
     query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
     k=st.integers(1, 12),
 )
-def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(
-    seed: int, count: int, query: str, k: int
-) -> None:
+def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(seed, count, query, k) -> None:
     passages = random_passages(count, seed)
     expected = naive_scores(passages, query)
     (found,) = LexicalRetriever(passages).search([query], k)
@@ -90,9 +94,8 @@ def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(
     for hit, position in zip(found, positions, strict=True):
         # Tantivy sums in single precision, and four decimals stay.
         assert hit.score == pytest.approx(expected[position], abs=1e-4)
-    assert [(-hit.score, p) for hit, p in zip(found, positions, strict=True)] == sorted(
-        (-hit.score, p) for hit, p in zip(found, positions, strict=True)
-    )
+    ranked = [(-hit.score, p) for hit, p in zip(found, positions, strict=True)]
+    assert ranked == sorted(ranked)
     left_out = [score for position, score in enumerate(expected) if position not in positions]
     if len(found) == k and left_out:
         assert max(left_out) <= found[-1].score + 1e-4
@@ -101,7 +104,7 @@ def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(
         assert positions[-1] in tied[: sum(p in positions for p in tied)]
 
 
-def test_equal_passages_come_in_order_and_batches_are_single_queries() -> None:
+def test_equal_passages_come_in_order_and_threads_and_forks_find_what_one_query_does() -> None:
     same = LexicalRetriever([Passage(f"p{i}", "Ka\nlo") for i in range(1000)])
     assert ids(same.search(["ka"], k=5)[0]) == [f"p{i}" for i in range(5)]
     assert ids(same.search(["lo ka"], k=2000)[0]) == [f"p{i}" for i in range(1000)]
@@ -114,19 +117,12 @@ def test_equal_passages_come_in_order_and_batches_are_single_queries() -> None:
     shared = LexicalRetriever(passages, threads=2)
     with ThreadPoolExecutor(4) as pool:
         assert all(found == expected for found in pool.map(lambda _: shared.search(queries, 3), range(8)))
-
-
-def _search(retriever: LexicalRetriever, queries: list[str], answers: "multiprocessing.Queue[object]") -> None:
-    answers.put(retriever.search(queries, 2))
-
-
-def test_a_forked_process_searches_with_threads_of_its_own() -> None:
     queries = [f"{a} {b}" for a in WORDS for b in WORDS]
     retriever = LexicalRetriever(random_passages(100, seed=1), threads=2)
     expected = retriever.search(queries, 2)
     context = multiprocessing.get_context("fork")
     answers: multiprocessing.Queue[object] = context.Queue()
-    process = context.Process(target=_search, args=(retriever, queries, answers))
+    process = context.Process(target=lambda: answers.put(retriever.search(queries, 2)))
     process.start()
     assert answers.get(timeout=60) == expected
     process.join()
@@ -145,7 +141,7 @@ def test_support_recall_on_the_recorded_questions() -> None:
         assert sum(shares) / len(shares) >= least
 
 
-def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
+def test_a_passage_file_gives_back_what_was_written_and_a_damaged_row_is_named(tmp_path: Path) -> None:
     texts = ('"Café"\nCoffee."', "No text", 'line\u2028separator\n\x00 "quoted"\n\n', "E\n" + "x" * 70_000)
     written = tuple(Passage(name, text) for name, text in zip("a7üe", texts, strict=True))
     writer = PassageWriter(tmp_path)
@@ -156,18 +152,14 @@ def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
     assert (len(passages), tuple(passages)) == (4, written)
     assert (passages[-1], tuple(passages[1:3])) == (written[-1], written[1:3])
     for position in (4, -5):
-        with pytest.raises(IndexError, match=f"passage {position} of 4"):
-            passages[position]
-
-
-@pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
-def test_a_damaged_row_names_its_folder_and_position(tmp_path: Path, row: bytes) -> None:
-    (tmp_path / "passages.jsonl").write_bytes(json.dumps(["a", "A"]).encode() + row)
-    ends = (10, 10 + len(row))
-    (tmp_path / "passages.ends").write_bytes(b"".join(end.to_bytes(8, "little") for end in ends))
-    passages = PassageFile(tmp_path)
-    assert passages[0] == Passage("a", "A")
-    refuses(ValueError, f"{tmp_path} is damaged: passage 1 is no row of two texts", lambda: passages[1])
+        refuses(IndexError, f"passage {position} of 4", passages.__getitem__, position)
+    for row in (b"[", b'"x"', b"[1, 2]", b'["a", "b", "c"]', b"[" * 100_000, b"\xff"):
+        (tmp_path / "passages.jsonl").write_bytes(json.dumps(["a", "A"]).encode() + row)
+        ends = (10, 10 + len(row))
+        (tmp_path / "passages.ends").write_bytes(b"".join(end.to_bytes(8, "little") for end in ends))
+        passages = PassageFile(tmp_path)
+        assert passages[0] == Passage("a", "A")
+        refuses(ValueError, f"{tmp_path} is damaged: passage 1 is no row of two texts", passages.__getitem__, 1)
 
 
 FIFTY = random_passages(50, seed=5)
@@ -185,18 +177,14 @@ def expected() -> list[object]:
 
 
 @pytest.mark.parametrize("stretch", [3, 7, 1000])
-def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(
-    corpus: Path, tmp_path: Path, expected: list[object], stretch: int
-) -> None:
+def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(corpus, tmp_path, expected, stretch) -> None:
     retriever = open_index(build_index(corpus, tmp_path / "deep" / "index", stretch=stretch))
     assert retriever.search(QUERIES, 7) == expected
     assert tuple(retriever.passages) == FIFTY
     assert not list(tmp_path.rglob("*.building"))
 
 
-def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(
-    corpus: Path, tmp_path: Path, expected: list[object]
-) -> None:
+def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(corpus, tmp_path, expected) -> None:
     program = f"""
 import os
 from agentgym.searchqa import official
@@ -226,7 +214,7 @@ index_folder.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, stretch=1
     assert retriever.search(QUERIES, 7) == expected
 
 
-def test_a_bad_row_ends_a_build_and_a_changed_corpus_begins_a_new_one(tmp_path: Path) -> None:
+def test_a_bad_row_ends_a_build_and_a_folder_belongs_to_one_state_of_a_corpus(tmp_path: Path, corpus: Path) -> None:
     path = write_corpus(tmp_path / "c.jsonl", FIFTY[:30])
     good = path.read_text(encoding="utf-8")
     path.write_text(good + '{"id": "x"}\n', encoding="utf-8")
@@ -240,13 +228,10 @@ def test_a_bad_row_ends_a_build_and_a_changed_corpus_begins_a_new_one(tmp_path: 
     write_corpus(path, [*FIFTY[:9], Passage("p4", "again")])
     refuses(DataError, "lines 5 and 10 have the same id 'p4'", build_index, path, tmp_path / "other")
     assert not (tmp_path / "other").exists()
-
-
-def test_a_folder_belongs_to_one_state_of_a_corpus(corpus: Path, tmp_path: Path) -> None:
-    build_index(corpus, tmp_path / "index")
+    build_index(corpus, tmp_path / "states")
     before = default_folder(corpus, tmp_path)
     os.utime(corpus, ns=(1, 1))
-    refuses(DataError, r"is the index of corpus\.jsonl in another state", build_index, corpus, tmp_path / "index")
+    refuses(DataError, r"is the index of corpus\.jsonl in another state", build_index, corpus, tmp_path / "states")
     assert default_folder(corpus, tmp_path) != before
     refuses(DataError, "No such file", build_index, tmp_path / "none", tmp_path / "other")
 
@@ -258,12 +243,9 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
     folder = build_index(corpus, tmp_path / "index")
     head = json.loads((folder / "index.json").read_text())
     for changed, words in (
-        (head | {"version": 99}, "has version 99 of the format"),
-        (head | {"passages": 51}, "50 passages, expected 51"),
-        ({"version": 1}, "is something else"),
-        ([], "is something else"),
-        ("[" * 200_000, "cannot be read"),
-    ):
+        (head | {"version": 99}, "has version 99 of the format"), (head | {"passages": 51}, "50 passages, expected 51"),
+        ({"version": 1}, "is something else"), ([], "is something else"), ("[" * 200_000, "cannot be read"),
+    ):  # fmt: skip
         (folder / "index.json").write_text(changed if isinstance(changed, str) else json.dumps(changed))
         refuses(DataError, words, open_index, folder)
     (folder / "index.json").write_text(json.dumps(head))
@@ -276,16 +258,13 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
     refuses(DataError, "is damaged", open_index, folder)
 
 
-@pytest.mark.parametrize("noted", ["", "[", "[" * 200_000, "7", "\ufffd"])
-def test_an_unfinished_build_whose_note_is_damaged_begins_anew(corpus: Path, tmp_path: Path, noted: str) -> None:
-    unfinished = tmp_path / "index.building"
-    unfinished.mkdir()
-    (unfinished / "started.json").write_text(noted)
-    (unfinished / "passages.jsonl").write_text("rubbish")
-    assert len(open_index(build_index(corpus, tmp_path / "index")).passages) == len(FIFTY)
-
-
 def test_an_index_without_its_files_and_a_build_of_others_are_left_alone(corpus: Path, tmp_path: Path) -> None:
+    for i, noted in enumerate(("", "[", "[" * 200_000, "7", "\ufffd")):  # an unfinished build begins anew
+        unfinished = tmp_path / f"{i}.building"
+        unfinished.mkdir()
+        (unfinished / "started.json").write_text(noted)
+        (unfinished / "passages.jsonl").write_text("rubbish")
+        assert len(open_index(build_index(corpus, tmp_path / str(i))).passages) == len(FIFTY)
     folder = build_index(corpus, tmp_path / "index")
     for path in (folder / "tantivy").iterdir():
         path.unlink()
@@ -294,8 +273,8 @@ def test_an_index_without_its_files_and_a_build_of_others_are_left_alone(corpus:
     unfinished = tmp_path / "other.building"
     unfinished.mkdir()
     (unfinished / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match=r"other\.building holds 'thesis\.txt', which belongs to no index"):
-        build_index(corpus, tmp_path / "other")
+    words = r"other\.building holds 'thesis\.txt', which belongs to no index"
+    refuses(DataError, words, build_index, corpus, tmp_path / "other")
     assert (unfinished / "thesis.txt").read_text() == "mine"
 
 
@@ -319,9 +298,7 @@ def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Pat
 
 def test_whoever_may_read_a_folder_may_search_it(corpus: Path, tmp_path: Path, expected: list[object]) -> None:
     folder = build_index(corpus, tmp_path / "index")
-    assert {path.stat().st_mode & 0o444 for path in folder.rglob("*")} == {
-        (folder / "index.json").stat().st_mode & 0o444
-    }
+    assert len({path.stat().st_mode & 0o444 for path in folder.rglob("*")}) == 1
     program = f"""
 import os, sys, tempfile
 from pathlib import Path
@@ -349,3 +326,103 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "No such file" in capsys.readouterr().err
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+THIRTY = random_passages(30, seed=4)
+
+
+def test_a_retriever_of_ones_own_and_a_url_are_taken_as_they_are_and_what_cannot_be_is_named(tmp_path: Path) -> None:
+    own = Titles()
+    assert find_retriever(own, THIRTY) is own
+    remote = find_retriever("http://host:9/x", THIRTY)
+    assert isinstance(remote, HttpRetriever)
+    assert remote.url == "http://host:9/x"
+    refuses(ValueError, "did you mean 'lexical'", find_retriever, "lexicl", THIRTY)
+    refuses(ValueError, r"must have search\(queries, k\)", find_retriever, 3, THIRTY)
+    refuses(DataError, "No such file", find_retriever, "lexical", tmp_path / "none.jsonl")
+    refuses(DataError, "holds no passages", find_retriever, "lexical", ())
+    refuses(DataError, "same id 'a'", find_retriever, "lexical", [Passage("a", "x"), Passage("a", "y")])
+    refuses(ValueError, "expected an index folder", find_retriever, "lexical", tmp_path)
+    refuses(DataError, "give its folder as the corpus", find_retriever, "lucene", THIRTY)
+    path = tmp_path / "corpus.jsonl"
+    path.symlink_to("corpus.jsonl")
+    refuses((OSError, ValueError), r"corpus\.jsonl", find_retriever, "lexical", path)
+
+
+def test_environments_of_a_process_share_one_index_of_a_corpus(tmp_path: Path) -> None:
+    path = write_corpus(tmp_path / "c.jsonl", THIRTY)
+    of_file = find_retriever("lexical", path)
+    assert find_retriever("lexical", str(path)) is of_file
+    of_passages = find_retriever("lexical", THIRTY)
+    assert find_retriever("lexical", THIRTY) is of_passages
+    assert find_retriever("lexical", list(THIRTY)) is not of_passages
+    folder = build_index(path, tmp_path / "index")
+    of_folder = find_retriever("lexical", folder)
+    assert find_retriever("lexical", folder) is of_folder
+    for retriever in (of_file, of_passages, of_folder, pickle.loads(pickle.dumps(of_folder))):
+        assert isinstance(retriever, LexicalRetriever)
+        assert retriever.search(WORDS, 3) == LexicalRetriever(THIRTY).search(WORDS, 3)
+    write_corpus(path, THIRTY[:10])
+    changed = find_retriever("lexical", path)
+    assert isinstance(changed, LexicalRetriever)
+    assert len(changed.passages) == 10
+
+
+def test_a_large_corpus_is_indexed_into_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_MOST_IN_MEMORY", 10)
+    path = write_corpus(tmp_path / "c.jsonl", THIRTY)
+    monkeypatch.setenv("AGENTGYM_CACHE", "off")
+    refuses(DataError, "index_folder CORPUS FOLDER", find_retriever, "lexical", path)
+    monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
+    retriever = find_retriever("lexical", path)
+    assert isinstance(retriever, LexicalRetriever)
+    assert isinstance(retriever.passages, PassageFile)
+    (folder,) = (tmp_path / "cache").glob("searchqa-c-*[0-9a-f]")
+    assert retriever.passages.folder == folder
+
+
+RAW = {"7": json.dumps({"id": "7", "contents": '"T"\ntext'}), "8": "no JSON", "9": None}
+
+
+class Searcher:
+    """What is used of pyserini's class: its answers depend on the query's words."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def batch_search(self, queries: list[str], qids: list[str], k: int, threads: int) -> dict[str, list[Any]]:
+        hits = [[SimpleNamespace(docid=word, score=2.0) for word in query.split() if word in RAW] for query in queries]
+        return {name: found[:k] for name, found in zip(qids, hits, strict=True)}
+
+    def doc(self, docid: str) -> Any:
+        return SimpleNamespace(raw=lambda: RAW[docid])
+
+
+class NoJava(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("class file version 65.0")
+
+
+def test_hits_carry_the_rows_that_the_index_keeps_and_what_is_missing_is_named(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "segments_1").touch()
+    module = ModuleType("pyserini.search.lucene")
+    module.LuceneSearcher = Searcher  # type: ignore[attr-defined]
+    for made in (ModuleType("pyserini"), ModuleType("pyserini.search"), module):
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+    lucene = find_retriever("lucene", tmp_path)
+    assert isinstance(lucene, Retriever)
+    seven, eight = Hit(Passage("7", '"T"\ntext'), 2.0), Hit(Passage("8", "no JSON"), 2.0)
+    queries: Sequence[str] = ["8 7", "none", " ", "7 8", "8 7", "7 \ud800"]
+    assert lucene.search(queries, 1) == [(eight,), (), (), (seven,), (eight,), (seven,)]
+    assert (lucene.search(["7 8"], 2), lucene.search([], 2)) == ([(seven, eight)], [])
+    found, other = LuceneRetriever(tmp_path).search(["7 9", "7"], 3)
+    assert isinstance(found, SearchFailure)
+    assert "--storeRaw" in found.reason
+    assert isinstance(other, tuple)
+    monkeypatch.setitem(sys.modules, "pyserini.search.lucene", NoJava("pyserini.search.lucene"))
+    words = r"Java does not start: it needs 21 or later \(class file version 65"
+    refuses(ImportError, words, LuceneRetriever, tmp_path)
+    monkeypatch.setitem(sys.modules, "pyserini.search.lucene", None)
+    refuses(ImportError, r"needs pyserini: pip install .*\[search\]", LuceneRetriever, tmp_path)
+    (tmp_path / "segments_1").unlink()
+    refuses(ValueError, "is no Lucene index", LuceneRetriever, tmp_path)

@@ -27,7 +27,7 @@ def rule() -> RuleSimulator:
     return RuleSimulator(Questions(QUESTIONS, "four"), Titles())
 
 
-def test_noise_rises_as_published():
+def test_noise_rises_as_published_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
     # p = 0.25 + (4^(i/m) - 1) / 3 * 0.25: 4^0.5 = 2, so a third of the way after half of the iterations.
     given = [NoiseCurriculum()(i, 4)["noise"] for i in range(5)]
     assert (given[0], given[2], given[4]) == (0.25, pytest.approx(0.25 + 0.25 / 3), 0.5)
@@ -38,6 +38,19 @@ def test_noise_rises_as_published():
     assert NoiseCurriculum(0.5, 0.1)(0, 0)["noise"] == 0.1
     refuses(ValueError, "start must be a prob", NoiseCurriculum, start=1.1)
     refuses(ValueError, "base must be", NoiseCurriculum, base=0)
+    env = env_of()
+    assert played(env, noise=0.0)[-1] == ("ada",)
+    assert not env.retriever.calls
+    assert "ada" not in played(env, noise=1.0)[-1]
+    env.reset(options={"task_id": "country"})
+    assert env.step("<search>ada</search>")[-1]["retrieved_ids"] == ("ada",)
+    assert env.retriever.calls == [["ada"]]
+    assert "noise" not in env.describe(True)["state_key"]
+    env, noisy = env_of(), 0
+    for seed in range(200):
+        env.reset(seed=seed, options={"task_id": "country", "noise": 0.3})
+        noisy += env.step("<search>Ada Bell</search>")[-1]["retrieved_ids"] != ("ada",)
+    assert 40 <= noisy <= 80  # 60 on average, with a standard deviation of 6.5
 
 
 def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
@@ -65,18 +78,23 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
     assert found[0].passage == ULM
 
 
-def test_bad_answers_of_a_simulator_are_failed_searches():
+def test_bad_answers_are_failed_searches_and_a_rule_of_other_questions_is_refused():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
     assert [each.reason for each in simulated.simulate_all(Gives(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
-    assert simulated.simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [
-        (hit,),
-        SearchFailure("the simulator Gives answered str that holds no hits"),
-    ]
+    failure = SearchFailure("the simulator Gives answered str that holds no hits")
+    assert simulated.simulate_all(Gives([(hit, hit), "text"]), asked, 1) == [(hit,), failure]
     [shown, _] = simulated.simulate_all(Gives(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
     refuses(RuntimeError, "1 answers to 2 searches", simulated.simulate_all, Gives([()]), asked, 1)
+    words = r"made of the questions of four, .* of the encyclopaedia: pass simulator='rule'"
+    refuses(ValueError, words, SearchQAEnv, simulator=rule())
+    assert env_of(simulator=rule()).simulator is not None
+    assert env_of(simulator=RuleSimulator(Questions(QUESTIONS, "elsewhere"), Titles())).simulator is not None
+    assert env_of(questions=(COUNTRY,), simulator=rule()).simulator is not None  # made of more
+    theirs = SearchQAEnv(simulator="rule").simulator
+    refuses(ValueError, "simulator='rule'", SearchQAEnv, world_seed=3, simulator=theirs)
 
 
 def env_of(**kwargs):
@@ -88,23 +106,7 @@ def played(env, seed=0, noise=0.5, **options):
     return [env.step(f"<search>Ada Bell {i}</search>")[-1]["retrieved_ids"] for i in range(4)]
 
 
-def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
-    env = env_of()
-    assert played(env, noise=0.0)[-1] == ("ada",)
-    assert not env.retriever.calls
-    assert "ada" not in played(env, noise=1.0)[-1]
-    env.reset(options={"task_id": "country"})
-    assert env.step("<search>ada</search>")[-1]["retrieved_ids"] == ("ada",)
-    assert env.retriever.calls == [["ada"]]
-    assert "noise" not in env.describe(True)["state_key"]
-    env, noisy = env_of(), 0
-    for seed in range(200):
-        env.reset(seed=seed, options={"task_id": "country", "noise": 0.3})
-        noisy += env.step("<search>Ada Bell</search>")[-1]["retrieved_ids"] != ("ada",)
-    assert 40 <= noisy <= 80  # 60 on average, with a standard deviation of 6.5
-
-
-def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
+def test_snapshots_keep_what_is_drawn_a_seed_draws_anew_and_equal_searches_draw_each_for_itself():
     env = begun(env_of(), seed=3, options={"task_id": "country", "noise": 0.5})
     saved = pickle.loads(pickle.dumps(env.snapshot()))
 
@@ -116,6 +118,17 @@ def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
     assert on(env) == on(env_of()) == first
     assert len({tuple(on(env, seed)) for seed in range(8)}) > 1
     assert on(env, 5) == on(env_of(), 5)
+    envs = of(SearchQAEnv, 4, questions=QUESTIONS, retriever=Titles(), simulator="rule")
+    same, tasks = Scripted("<search>Ada Bell</search>"), [{"task_id": "country", "noise": 0.5}]
+
+    def play(luck):
+        table = collect(envs, same, tasks=tasks, group_size=4, seed=1, luck=luck)
+        return [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
+
+    own, shared = play("episode"), play("group")
+    assert all(each == own[0] for each in shared)
+    assert len({tuple(each) for each in own}) > 1
+    assert len({each[0] for each in own}) == 1
 
 
 def test_the_vector_form_asks_once_and_gives_the_same():
@@ -140,20 +153,6 @@ def test_the_vector_form_asks_once_and_gives_the_same():
     assert after[0] == after[3]
 
 
-def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
-    envs = of(SearchQAEnv, 4, questions=QUESTIONS, retriever=Titles(), simulator="rule")
-    same, tasks = Scripted("<search>Ada Bell</search>"), [{"task_id": "country", "noise": 0.5}]
-
-    def play(luck):
-        table = collect(envs, same, tasks=tasks, group_size=4, seed=1, luck=luck)
-        return [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
-
-    own, shared = play("episode"), play("group")
-    assert all(each == own[0] for each in shared)
-    assert len({tuple(each) for each in own}) > 1
-    assert len({each[0] for each in own}) == 1
-
-
 @cases(
     "made, options, words",
     ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
@@ -164,16 +163,6 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
 )
 def test_wrong_arguments_are_explained(made, options, words):
     refuses(ValueError, words, lambda: env_of(**made).reset(options=options))
-
-
-def test_a_rule_made_of_other_questions_is_refused():
-    words = r"made of the questions of four, .* of the encyclopaedia: pass simulator='rule'"
-    refuses(ValueError, words, SearchQAEnv, simulator=rule())
-    assert env_of(simulator=rule()).simulator is not None
-    assert env_of(simulator=RuleSimulator(Questions(QUESTIONS, "elsewhere"), Titles())).simulator is not None
-    assert env_of(questions=(COUNTRY,), simulator=rule()).simulator is not None  # made of more
-    theirs = SearchQAEnv(simulator="rule").simulator
-    refuses(ValueError, "simulator='rule'", SearchQAEnv, world_seed=3, simulator=theirs)
 
 
 class Writes:
@@ -187,7 +176,7 @@ class Writes:
         return [ChatFailure("down", 1) if text is None else ChatAnswer(text) for text in self.texts[: len(requests)]]
 
 
-def test_useful_and_noisy_documents_are_asked_for_in_other_words():
+def test_what_a_model_is_asked_for_what_is_read_and_that_an_episode_survives_its_answers():
     writes = Writes("Doc 1: a", "Doc 1: b")
     both = [SimulatedSearch("Ada\nBell", COUNTRY, noisy, 5 << 32) for noisy in (False, True)]
     ModelSimulator(writes).simulate(both, 3)
@@ -199,9 +188,6 @@ def test_useful_and_noisy_documents_are_asked_for_in_other_words():
     assert [request.seed for request in writes.asked] == [5, 5]
     ModelSimulator(writes, documents=5, words=12).simulate(both[:1], 3)
     assert "5 short documents" in writes.asked[-1].messages[0]["content"]
-
-
-def test_documents_are_read_up_to_what_is_shown_and_none_is_a_failed_search():
     text = "<think>Doc 1: no</think>\nDoc 1: first\n\n Doc 2 : second </information>\nDoc 2: first\nDoc x: no\nDoc 3: c"
     found = simulated.read_documents("Ada", text, 2)
     assert [hit.passage.text for hit in found] == ["first", "second </information>"]
@@ -210,9 +196,6 @@ def test_documents_are_read_up_to_what_is_shown_and_none_is_a_failed_search():
     assert simulated.read_documents("Ada", text, 2) == found != simulated.read_documents("Bell", text, 2)
     for none in ("", "no documents", "Doc 1:", "<think>Doc 1: x</think>"):
         assert "wrote no document" in simulated.read_documents("Ada", none, 3).reason
-
-
-def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_published_sampling():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), simulator=ModelSimulator(Writes(None)))
     env.reset(seed=0, options={"task_id": "country", "noise": 0.5})
     observation, *_, info = env.step("<search>Ada</search>")
