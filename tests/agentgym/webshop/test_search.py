@@ -4,9 +4,11 @@ Lucene's recorded ones; Lucene behind the same interface, with a stand-in for py
 import importlib.metadata
 import importlib.util
 import json
+import math
 import re
 import sys
 import types
+from collections import Counter
 from dataclasses import fields
 from difflib import SequenceMatcher
 from types import SimpleNamespace
@@ -257,6 +259,9 @@ def test_stems_are_nltks() -> None:
     assert different == {}
 
 
+F = np.float32
+
+
 def kept_length(length: int) -> int:
     """A length through Lucene's byte: above 24, the rest keeps its four highest bits."""
     rest = length - 24
@@ -264,6 +269,28 @@ def kept_length(length: int) -> int:
         return length
     shift = rest.bit_length() - 4
     return 24 + (rest >> shift << shift)
+
+
+def naive(texts: list[tuple[str, str]], query: str, k: int) -> list[tuple[int, np.float32]]:
+    """Score every text, term by term."""
+    bags = [Counter(terms(text)) for _, text in texts]
+    lengths = [bag.total() for bag in bags]
+    filled = sum(length > 0 for length in lengths)
+    mean = F(sum(lengths) / max(filled, 1))
+    wanted = Counter(terms(query))
+    holders = {term: sum(term in bag for bag in bags) for term in wanted}
+    found = []
+    for i, bag in enumerate(bags):
+        total = 0.0
+        for term in sorted(wanted, key=lambda term: holders[term]):
+            if bag[term]:
+                rarity = F(math.log(1 + (filled - holders[term] + 0.5) / (holders[term] + 0.5)))
+                weight = F(wanted[term]) * rarity
+                share = F(1) / (F(0.9) * ((F(1) - F(0.4)) + F(0.4) * F(kept_length(lengths[i])) / mean))
+                total += float(weight - weight / (F(1) + F(bag[term]) * share))
+        if total:
+            found.append((i, F(total)))
+    return sorted(found, key=lambda pair: (-pair[1], texts[pair[0]][0]))[:k]
 
 
 @pytest.mark.parametrize("small", [bm25._SMALL, 0])
@@ -291,6 +318,22 @@ def random_texts(seed: int, count: int) -> list[tuple[str, str]]:
         (f"P{name}", " ".join(f"w{word}" for word in rng.choice(60, rng.integers(0, 9) ** 2 // 4, p=share)))
         for name in names
     ]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_fast_search_is_the_naive_one(monkeypatch, seed):
+    texts = random_texts(seed, 300)
+    search = Bm25(build(texts))
+    rng = np.random.default_rng(seed)
+    for small in (bm25._SMALL, 0):
+        monkeypatch.setattr(bm25, "_SMALL", small)
+        for _ in range(20):
+            query = " ".join(f"w{word}" for word in rng.integers(0, 70, rng.integers(1, 8)))
+            k = int(rng.choice([1, 3, 50, 1000]))
+            positions, scores = search.ranked(query, k)
+            expected = naive(texts, query, k)
+            np.testing.assert_allclose(scores, [score for _, score in expected], rtol=3e-7)
+            assert positions.tolist() == [i for i, _ in expected]
 
 
 @pytest.mark.parametrize("together", [1, 700, 1 << 17])
