@@ -14,13 +14,12 @@ import agentgym
 from agentgym.checks import suggest
 from agentgym.registry import ROWS, short_name
 from agentgym.registry import known_env as known_env_of_all
-from baselines.environments import settings
 from benchmarks.console import explained, option, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
 #: The method that all others are compared with, and those of the default benchmark.
-REFERENCE = settings.REFERENCE
+REFERENCE = "grpo"
 METHODS = (REFERENCE, "gigpo", "rewardflow", "graphgpo")
 #: Names in `baselines.recipes.methods.IMITATION`.
 _IMITATION = ("sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear")
@@ -83,7 +82,7 @@ def method_names() -> list[str]:
         spec = importlib.util.find_spec(top)  # a package's own file is not run
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
             for path in sorted((Path(folder) / below).glob("*.py")):
-                calls = re.split(rf"\b{called}\(", path.read_text(encoding="utf-8"))[1:]
+                calls = re.split(rf"(?m)^(?:METHOD = |\s+){called}\(", path.read_text(encoding="utf-8"))[1:]
                 found += [_named(call) for call in calls]
     return list(dict.fromkeys(found))
 

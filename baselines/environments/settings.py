@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym.outside.text import tables_beside
 from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
+from wrappers.credit.options import WHOLE
 
 if TYPE_CHECKING:
     from wrappers.advice import Adviser
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 #: The model of `policies.tiny`, and the one of `policies.smollm2`; any other name is a model's folder.
 TINY, SMOLLM2 = "tiny", "smollm2"
-#: The method that others are compared with, and that of a run by default.
-REFERENCE = "grpo"
+#: The method of a run by default: episodes are compared with their whole group.
+REFERENCE = WHOLE
 
 # For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
 # levels and the same for every method. Rollouts use temperature 1 because a clone has a low entropy: at 0.5 its eight

@@ -24,36 +24,38 @@ class Limit:
 
     Attributes:
         measure: key of `measures()`.
-        most: the largest value that is allowed.
-        asserted: whether a test asserts it; set it when the limit holds.
-        later: the largest value once evidence, further methods and trainer work have moved in; None: the same.
+        most: the largest value for what there was when the house was built.
+        later: the largest value with evidence, further methods and trainer work, which a test asserts; None: `most`.
     """
 
     measure: str
     most: float
-    asserted: bool = False
     later: float | None = None
+
+    @property
+    def allowed(self) -> float:
+        return self.most if self.later is None else self.later
 
 
 LIMITS = (
-    Limit("lines of source", 68_000, later=74_000),
+    Limit("lines of source", 68_000, later=78_000),  # 4,000 of them are for the world of tools
     Limit("lines of benchmarks", 12_500, later=13_500),
-    Limit("lines of benchmarks, shared", 1_800, asserted=True),
+    Limit("lines of benchmarks, shared", 1_800),
     Limit("lines of benchmarks/truth", 2_700),
-    Limit("lines of benchmarks/training", 2_700),
+    Limit("lines of benchmarks/training", 2_700, later=3_500),  # the evidence of head to heads
     Limit("lines of benchmarks/play", 2_400),
     Limit("lines of benchmarks/speed", 2_300),
-    Limit("lines of benchmarks/keys", 400, asserted=True),
+    Limit("lines of benchmarks/keys", 400),
     Limit("lines of tests", 46_000, later=52_000),
     Limit("pages of docs", 65, later=72),
     Limit("lines of docs", 7_000),
-    Limit("lines of the longest file", 600, asserted=True),
+    Limit("lines of the longest file", 600),
     Limit("files directly in agentgym", 10),
     Limit("files directly in policies", 10),
-    Limit("files that name an environment", 4, asserted=True),
-    Limit("files that name a method", 2, asserted=True),
+    Limit("files that name an environment", 4),
+    Limit("files that name a method", 2),
     Limit("files that name a scorer", 1),
-    Limit("fields of TrainerConfig", 14, asserted=True),
+    Limit("fields of TrainerConfig", 14),
     Limit("files of an iteration", 35),
     Limit("functions of an iteration", 170),
 )
@@ -259,11 +261,11 @@ def measures() -> dict[str, float]:
 
 
 def broken(found: Mapping[str, float], limits: Iterable[Limit] = LIMITS) -> list[str]:
-    """Return the asserted limits that do not hold; a measure that is not there counts as 0."""
+    """Return the limits that do not hold; a measure that is not there counts as 0."""
     return [
-        f"{limit.measure}: {found.get(limit.measure, 0):g}, at most {limit.most:g}"
+        f"{limit.measure}: {found.get(limit.measure, 0):g}, at most {limit.allowed:g}"
         for limit in limits
-        if limit.asserted and found.get(limit.measure, 0) > limit.most
+        if found.get(limit.measure, 0) > limit.allowed
     ]
 
 
@@ -276,8 +278,8 @@ def _rows() -> list[tuple[str, ...]]:
         if limit is None:
             rows.append((measure, today, "", "", ""))
             continue
-        state = "-" if value is None else "holds" if value <= limit.most else "above"
-        state = "python -m tests.architecture.route" if measure in ROUTE else state + ", asserted" * limit.asserted
+        state = "-" if value is None else "holds" if value <= limit.allowed else "above"
+        state = "python -m tests.architecture.route" if measure in ROUTE else state
         rows.append((measure, today, f"{limit.most:,}", "" if limit.later is None else f"{limit.later:,}", state))
     return rows
 
@@ -295,7 +297,7 @@ def _print(rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print all measures, and return 1 where an asserted limit does not hold."""
+    """Print all measures, and return 1 where a limit does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.architecture.house", description="Measure the house.")
     parser.add_argument("--list", action="store_true", help="also the files behind the numbers, the most first")
     given = parser.parse_args(arguments)

@@ -187,10 +187,7 @@ def test_environments_do_not_know_each_other() -> None:
 
 
 #: Tests that are about no single source file, but about everything in the folder they lie in.
-CROSS_CUTTING = {
-    "contract", "traces", "secrets", "foreign_text", "play", "models", "authors_oracles", "credit_properties", "scale",
-    "study_pages_browser", "pretrained", "fake_device",
-}  # fmt: skip
+CROSS_CUTTING = {"contract", "play", "models", "authors_oracles", "scale", "study_pages_browser", "fake_device"}
 
 
 def test_tests_mirror_the_sources() -> None:

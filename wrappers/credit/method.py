@@ -3,7 +3,7 @@
 A file of this folder may define `METHOD`, a `Method`, or `METHODS`, several; recipes, search spaces, colours and
 measured credits are derived from it:
 
-    METHOD = Method(mine, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
+    METHOD = Method(NAME, "An episode's return against the mean of the group's other episodes.", colour="#CC79A7")
 
 `wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
