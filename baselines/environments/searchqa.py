@@ -24,16 +24,16 @@ SEARCHQA = read(
     papers_options={"steps": lambda turns: {"max_turns": turns, "last_turn": "counted"}},
     rows=(
         OwnRow(
-            "r1", REFERENCE, "Episodes compared without a search engine: what the policy knows by heart.",
+            "r1", REFERENCE, "Group advantages without a search engine: what the policy knows by heart.",
             OwnEnv(_ID, {"max_turns": 0, "last_turn": "extra"}),
         ),
         OwnRow(
-            "search_r1", REFERENCE, "Episodes compared by the exact match of the answer, with a real search engine.",
+            "search_r1", REFERENCE, "Group advantages of the exact match of the answer, with a real search engine.",
             OwnEnv(_ID),
         ),
         OwnRow(
             "zerosearch", REFERENCE,
-            "Episodes compared by the answer's F1, with a simulated engine that grows noisy; tested with the real one.",
+            "Group advantages of the answer's F1, with a simulated engine that grows noisy; tested with the real one.",
             OwnEnv(_ID, training={"simulator": "rule", "reward": "f1"}, schedule=NoiseCurriculum()),
         ),
         OwnRow(

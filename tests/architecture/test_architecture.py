@@ -188,11 +188,8 @@ def test_environments_do_not_know_each_other() -> None:
 
 #: Tests that are about no single source file, but about everything in the folder they lie in.
 CROSS_CUTTING = {
-    "contract", "traces", "hostile", "secrets", "leaks", "linear", "damage", "adversarial_text", "hostile_retrievers",
-    "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_properties",
-    "scale", "policy_invariance", "round_trip", "resume",
-    "token_credit", "study_pages_browser", "porter",
-    "two_processes", "pretrained", "fake_device",
+    "contract", "traces", "secrets", "foreign_text", "play", "models", "authors_oracles", "credit_properties", "scale",
+    "study_pages_browser", "pretrained", "fake_device",
 }  # fmt: skip
 
 

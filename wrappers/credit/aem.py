@@ -57,7 +57,7 @@ def aem(
 
 
 METHOD = Method(
-    aem, "Episodes compared, with more weight on replies of low entropy among those of the task.",
+    aem, "Group advantages, with more weight on replies of low entropy among those of the task.",
     credits=(Credit("aem", ENTROPY, "", aem),),
     unmeasured="weight steps by the entropy of replies, which only learned players have",
 )  # fmt: skip

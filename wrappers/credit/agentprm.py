@@ -138,7 +138,7 @@ def gains(table: StepTable, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    notes="Episodes compared, plus the action's value, learned from rollouts, compared inside the state.",
+    notes="Group advantages, plus the action's value, learned from rollouts, compared inside the state.",
     name="agentprm", options={"compare": "state", **PENALTY}, **BY_STEP, scorer="action_value", colour="#CC6677",
     credits=(
         Credit("agentprm", FITTED, "", state_advantages),

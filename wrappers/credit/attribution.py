@@ -99,7 +99,7 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
 
 METHOD = Method(
     "wrappers.credit.spa:spa_advantages",
-    "Episodes compared, plus what each state and action contributed to the group's outcomes, by ridge regression.",
+    "Group advantages, plus what each state and action contributed to the group's outcomes, by ridge regression.",
     name="attribution", options={"grounding_weight": 0.0, **PENALTY}, colour="#44AA99", ours=True,
     credits=(
         Credit("attribution", FITTED, "", attribution),

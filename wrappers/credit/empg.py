@@ -65,7 +65,7 @@ def _ahead(table: StepTable, *, values: Floats) -> Floats:
 
 
 METHOD = Method(
-    empg, "Episodes compared, with more weight on replies of low entropy, plus a small bonus before low entropy.",
+    empg, "Group advantages, with more weight on replies of low entropy, plus a small bonus before low entropy.",
     credits=(Credit("empg", ENTROPY, "", empg),),
     unmeasured="weight steps by the entropy of replies, which only learned players have",
 )  # fmt: skip

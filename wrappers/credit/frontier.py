@@ -162,7 +162,7 @@ class Frontier(CreditWrapper, method=frontier): ...
 
 METHOD = Method(
     frontier,
-    "Episodes compared, plus the best continuation seen, optimistic at time limits; gains or attribution if that is 0.",
+    "Group advantages, plus the best continuation seen, optimistic at time limits; gains or attribution if that is 0.",
     options={"preset": "default", **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="frontier", colour="#222222",
     ours=True,
 )  # fmt: skip

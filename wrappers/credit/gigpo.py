@@ -59,7 +59,7 @@ def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiG
 
 
 METHOD = Method(
-    gigpo, "Episodes compared, plus discounted returns compared among visits of the same state.",
+    gigpo, "Group advantages, plus discounted returns compared among visits of the same state.",
     options={"gamma": 0.95, **PENALTY}, space={"gamma": (0.9, 0.95)}, contender="gigpo", colour="#56B4E9",
     credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
     key=("observation (GiGPO)", observation_key),

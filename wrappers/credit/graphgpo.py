@@ -96,7 +96,7 @@ class GraphGPO(CreditWrapper, method=graphgpo): ...
 
 
 METHOD = Method(
-    graphgpo, "Episodes compared, plus the discounted distance to success after each edge of the group's state graph.",
+    graphgpo, "Group advantages, plus the discounted distance to success after each edge of the group's state graph.",
     options={"omega": 0.8, **PENALTY}, space={"omega": (0.5, 0.8)}, contender="graphgpo", colour="#D55E00",
     credits=(
         *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),

@@ -135,7 +135,7 @@ def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) ->
 
 
 METHOD = Method(
-    hcapo, "Episodes compared, plus returns weighted by the reply's likelihood when the policy reads the end.",
+    hcapo, "Group advantages, plus returns weighted by the reply's likelihood when the policy reads the end.",
     scored="turn", argument="hindsight", silent=np.nan, figures=_figures, scorer="reply_in_hindsight",
     unmeasured=ASKS_POLICY,
 )  # fmt: skip

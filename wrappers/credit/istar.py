@@ -39,7 +39,7 @@ def istar(table: StepTable, *, scores: ArrayLike, preset: str = "paper", **optio
 
 
 METHOD = Method(
-    notes="Episodes compared, plus a log-ratio of a reward model to the policy, learned from pairs of won and lost.",
+    notes="Group advantages, plus a log-ratio of a reward model to the policy, learned from pairs of won and lost.",
     name="istar", **BY_STEP | {"function": istar}, scorer="implicit_reward", space={"alpha": (0.5, 1.0)},
     contender="istar", colour="#AA4466", unmeasured=NEEDS_MODEL,
 )  # fmt: skip

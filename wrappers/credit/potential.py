@@ -345,7 +345,7 @@ def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
 
 METHODS = (
     Method(
-        potential, "Episodes compared, plus the gain in mean discounted outcome, compared in state and task.",
+        potential, "Group advantages, plus the gain in mean discounted outcome, compared in state and task.",
         name="g2po", options={"preset": "g2po", **PENALTY},
         credits=(
             Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
@@ -381,7 +381,7 @@ METHODS = (
     ),
     Method(
         potential,
-        "Episodes compared, plus the value of an action in its state, of little weight for few or scattered returns.",
+        "Group advantages, plus the value of an action in its state, of little weight for few or scattered returns.",
         name="ecpo", options={"preset": "ecpo", **PENALTY},
         credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
     ),

@@ -148,7 +148,7 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
 
 
 METHOD = Method(
-    prime, "Per token, the later log-ratios of a reward model that learns from outcomes; episodes compared.",
+    prime, "Per token, the later log-ratios of a reward model that learns from outcomes; group advantages.",
     options={"whiten": True, **PENALTY}, scored="token", argument="scores", figures=_worth, scorer="implicit_reward",
     settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"}, unmeasured=NEEDS_MODEL,
 )  # fmt: skip

@@ -10,7 +10,7 @@ __all__ = ["METHODS", "PRESETS", "process_reward"]
 
 METHODS = (
     Method(
-        notes="Episodes compared, plus a judge's scores of the steps, compared too; the trainer is given the judge.",
+        notes="Group advantages, plus a judge's scores of the steps, compared too; the trainer is given the judge.",
         name="judge", **BY_STEP,
     ),
     Method(

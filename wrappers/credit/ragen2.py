@@ -75,5 +75,5 @@ def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
 
 
 METHOD = Method(
-    ragen2, "Episodes compared in the groups whose returns spread the most; the others are left out.", keeps=_keeps
+    ragen2, "Group advantages in the groups whose returns spread the most; the others are left out.", keeps=_keeps
 )

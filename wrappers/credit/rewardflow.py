@@ -198,7 +198,7 @@ class RewardFlow(CreditWrapper, method=rewardflow): ...
 
 _step_level = functools.partial(rewardflow, alpha_trajectory=0.0)
 METHOD = Method(
-    rewardflow, "Episodes compared, plus the gain in discounted distance to success on the group's state graph.",
+    rewardflow, "Group advantages, plus the gain in discounted distance to success on the group's state graph.",
     options={"gamma": 0.9, **PENALTY}, space={"gamma": (0.8, 0.9)}, contender="rewardflow", colour="#009E73",
     credits=(
         *steps_of("rewardflow", _step_level),

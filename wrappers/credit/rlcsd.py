@@ -93,7 +93,7 @@ def _share(kept: Bools, part: Bools, by_reply: bool) -> Floats:
 
 
 METHOD = Method(
-    rlcsd, "Episodes compared, plus a reward for tokens that are likelier with a right context than with wrong ones.",
+    rlcsd, "Group advantages, plus a reward for tokens that are likelier with a right context than with wrong ones.",
     scored="token", argument="contrasts", figures=known, scorer="privileged", settings={"contrast": True},
     space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)}, colour="#E377C2", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -101,7 +101,7 @@ def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[
 
 
 METHOD = Method(
-    rlsd, "Episodes compared, each token weighted by its likelihood ratio with and without a context in the prompt.",
+    rlsd, "Group advantages, each token weighted by its likelihood ratio with and without a context in the prompt.",
     scored="token", argument="gaps", figures=figures, scorer="privileged",
     space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -62,6 +62,6 @@ class SALT(CreditWrapper, method=salt): ...
 
 
 METHOD = Method(
-    salt, "Episodes compared, averaged over those that took the same step.",
+    salt, "Group advantages, averaged over the episodes that took the same step.",
     credits=(Credit("salt", STEP, "", salt, recent=True),),
 )  # fmt: skip

@@ -49,7 +49,7 @@ def sdpo(table: StepTable, *, gates: ArrayLike, preset: str = "paper", **options
 
 
 METHOD = Method(
-    sdpo, "Episodes compared, and the divergence to the policy that reads a context, also in groups without success.",
+    sdpo, "Group advantages, and the divergence to the policy that reads a context, also in groups without success.",
     training={"distillation.weight": 1.0}, scored="turn", argument="gates", scorer="privileged",
     settings={"level": "turn"}, colour="#BCBD22", unmeasured=ASKS_POLICY,
 )  # fmt: skip

@@ -151,12 +151,12 @@ def spa_advantages(
 METHODS = (
     Method(
         spa_advantages,
-        "Episodes compared, plus SPA's step rewards: contributions by ridge regression, -0.5 for a refused action.",
+        "Group advantages, plus SPA's step rewards: contributions by ridge regression, -0.5 for a refused action.",
         name="spa", options={"grounding": "penalty"}, unmeasured=NEEDS_MODEL,
     ),
     Method(
         spa_advantages,
-        "Episodes compared, plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        "Group advantages, plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
         name="spa_network", options={"grounding": "penalty"}, scored="turn", argument="contributions", figures=worth,
         scorer="contribution",
     ),

@@ -101,7 +101,7 @@ class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
 METHOD = Method(
-    tree_grpo, "Episodes compared inside trees that branch at random steps, plus the trees of a task compared.",
+    tree_grpo, "Advantages relative to a tree that branches at random steps, plus relative to the trees of the task.",
     training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
     space={"groups": (8, 16)}, contender="tree_grpo", colour="#888888",
 )  # fmt: skip

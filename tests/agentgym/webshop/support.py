@@ -123,3 +123,12 @@ def recorded_goal(row: dict[str, Any]) -> Goal:
         attributes=tuple(row["attributes"]),
         options=tuple(options.items()) if isinstance(options, dict) else tuple(options),
     )
+
+
+#: A product with every part.
+PRODUCT = product(
+    "B000000001", "Blue Cotton Shirt for Men", (("size", ("small", "large")), ("color", ("red", "sky blue"))),
+    description="It dries quickly.", bullets=("Machine wash", "Long sleeve"), prices=(20.0,), price_text="$20.0",
+    attributes=("easy care", "quick drying"), query="shirts", product_category="Clothing › Men › Shirts",
+    instruction_attributes=("easy care",),
+)  # fmt: skip

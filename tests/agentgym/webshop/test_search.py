@@ -1,14 +1,15 @@
-"""What a purchase is worth, and the nouns that it is judged by; tokens and terms of a search; its answers against
-Lucene's recorded ones; Lucene behind the same interface, with a stand-in for pyserini."""
+"""Tokens and terms of a search; its answers against Lucene's recorded ones and a naive twin; Lucene behind the same
+interface, with a stand-in for pyserini."""
 
 import importlib.metadata
 import importlib.util
 import json
+import math
 import re
 import sys
 import types
+from collections import Counter
 from dataclasses import fields
-from difflib import SequenceMatcher
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,8 +22,6 @@ from agentgym.webshop import store
 from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.goals import Goal
-from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from agentgym.webshop.search import bm25, lucene
 from agentgym.webshop.search.analyser import LONGEST, STOP_WORDS, class_of, stem, terms, tokens
 from agentgym.webshop.search.bm25 import Bm25, load
@@ -30,154 +29,9 @@ from agentgym.webshop.search.bm25_build import _coded, build
 from agentgym.webshop.search.lucene import Lucene
 from agentgym.webshop.search.search import Recent, documents, search_text
 from agentgym.webshop.shop import open_search
-from tests.agentgym.webshop.support import FOLDER, catalogue, goal_of, product, recorded_goal, rows
+from tests.agentgym.webshop.support import FOLDER, PRODUCT, catalogue, rows
 from tests.cases import cases
 from tests.refusals import refuses
-
-PRODUCT = product(
-    "B000000001", "Blue Cotton Shirt for Men", (("size", ("small", "large")), ("color", ("red", "sky blue"))),
-    description="It dries quickly.", bullets=("Machine wash", "Long sleeve"), prices=(20.0,), price_text="$20.0",
-    attributes=("easy care", "quick drying"), query="shirts", product_category="Clothing › Men › Shirts",
-    instruction_attributes=("easy care",),
-)  # fmt: skip
-
-
-def goal(**changes: object) -> Goal:
-    return goal_of(PRODUCT, **changes)
-
-
-def bought(chosen: tuple[str, ...] = (), **changes: object):
-    wanted = goal(**changes)
-    return grade(compare(PRODUCT, wanted, words), 20.0, chosen, wanted)
-
-
-def test_all_recorded_purchases_score_as_in_the_original():
-    count = 0
-    for row in rows("reward_oracle"):
-        shop = catalogue()
-        product, wanted = shop[shop.find(row["asin"])], recorded_goal(row["goal"])
-        assert list(words(product.title)) == row["nouns_purchased_stub"]
-        assert list(words(wanted.name)) == row["nouns_goal_stub"]
-        score, parts = grade(compare(product, wanted, words), row["price"], tuple(row["options"].values()), wanted)
-        assert score == pytest.approx(row["reward"], abs=1e-9, rel=0)
-        assert parts == pytest.approx(row["info"], abs=1e-9, rel=0)
-        count += 1
-    assert count == 750
-
-
-def test_scores_and_their_parts_by_hand() -> None:
-    grader = Grader(MemoryCatalogue([PRODUCT]), np.array([20.0]), words)
-    wanted = goal(options=(("size", "small"), ("color", "red")))
-    assert grader(0, {"size": "small", "color": "red"}, wanted) == bought(("small", "red"), options=wanted.options)
-    assert grader(0, {"size": "small", "color": "red"}, wanted).score == 1.0
-    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=())).score == 1.0
-    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
-
-
-@cases(
-    "name, query, path, r_type, title",
-    ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
-    ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
-    ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
-    ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
-    ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
-    ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
-    ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
-    ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
-    ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
-)
-def test_kinds_of_products(name, query, path, r_type, title):
-    match = compare(PRODUCT, goal(name=name, query=query, product_category=path), words)
-    assert (match.r_type, match.title) == (r_type, title)
-
-
-def test_attributes_and_options_are_compared_as_in_the_original() -> None:
-    wishes = ("care easy", "cotton", "machine wash long", "dries quick", "wash  long", "waterproof", "men machine")
-    # In turn: like an attribute; title; two bullets joined; description; two spaces; nowhere; across title and bullets.
-    assert [compare(PRODUCT, goal(attributes=(wish,)), words).attributes for wish in wishes] == [1, 1, 1, 1, 0, 0, 0]
-    assert bought(("small",), options=(("size", "x-small"),)).score == 1.0  # "small" is among size, x, small
-    assert bought(("size",), options=(("size", "x-small"),)).score == 1.0
-    assert bought(("dark red",), options=("red wine",)).score == 2 / 3  # "dark" is not like "red"
-    assert (reduced("dark red"), reduced("red wine")) == ("dark", "red")
-    wish = ("color", "r.brown2070")
-    assert reduced(wish) == "('color', 'r.brown2070')"
-    assert bought(("r.brown2070",), options=(wish,)).score == 2 / 3
-    assert (list(COLOURS), len(COLOURS)) == (sorted(COLOURS), 102)
-    assert [reduced(value) for value in ("washed", "stand", "layered", "x-small")] == ["ash", "tan", "red", "x-small"]
-    assert reduced(("red", "x")) == reduced(("size", "red")) == "red"
-
-
-def ratio(left: str, right: str) -> int:
-    """The token set ratio, in full."""
-    one, other = sorted(_words(left)), sorted(_words(right))
-    if not one or not other:
-        return 0
-    both = [word for word in one if word in other]
-    base = " ".join(both)
-    first = " ".join(both + [word for word in one if word not in both])
-    second = " ".join(both + [word for word in other if word not in both])
-    found = [0]
-    for a, b in ((base, first), (base, second), (first, second)):
-        found.append(100 if a == b else round(100 * SequenceMatcher(None, a, b).ratio()) if a and b else 0)
-    return max(found)
-
-
-PIECES = ["a", "bc", "bd", "bcd", "size", "small", "x-small", "é\u00a0", "'x'", "wash", "washed", "---"]
-PHRASES = st.lists(st.sampled_from(PIECES), max_size=5)
-
-
-@settings(derandomize=True, max_examples=500)
-@given(PHRASES, PHRASES)
-def test_alike_is_a_token_set_ratio_above_85(left, right):
-    one, other = " ".join(left), " ".join(right)
-    assert alike(one, other) == (ratio(one, other) > 85)
-
-
-def test_alike_by_hand():
-    # "stainless steel" against "stainless steal": 2 x 14 of 30 characters agree, 93 %.
-    assert alike("stainless steel", "Stainless-Steal")
-    # "abcdef" against "abcdxy": 8 of 12 characters, 67 %.
-    assert not alike("abcdef", "abcdxy")
-    assert alike("façade", "faade")  # ç is dropped
-    assert not alike("---", "---")  # no words at all
-    assert not alike("", "")
-
-
-def test_words_are_all_but_function_words_and_taggers_have_names() -> None:
-    assert words("The 2-Pack of Women's e.l.f. Brushes, 10.5 oz & More") == (
-        *("pack", "women's", "e", "l", "f", "brushes", "oz", "more"),
-    )
-    assert words("Men'S crème 4K Ünit") == ("men", "s", "cr", "è", "me", "k", "ü", "nit")
-    assert words("") == words("12 &!") == ()
-    assert make_tagger("words")("Red Shoes") == ("red", "shoes")
-    for name in ("word", "table:", "words:x", "", None, 3):
-        refuses(ValueError, "noun_tagger", make_tagger, name)
-    asked = []
-    tag = make_tagger(lambda title: asked.append(title) or [title.lower()])
-    assert tag("Shoe") == tag("Shoe") == ["shoe"]
-    assert asked == ["Shoe"]
-
-
-def test_a_table_by_path_or_name(tmp_path):
-    path = tmp_path / "nouns.json"
-    path.write_text(json.dumps({"Red Shoes": ["shoes"]}))
-    for name in (path, f"table:{path}"):
-        tag = make_tagger(name)
-        assert tag("Red Shoes") == ["shoes"]
-        with pytest.warns(UserWarning, match="lacks the title 'Blue Hat'"):
-            assert tag("Blue Hat") == ("blue", "hat")
-        assert tag("A Cap") == ("cap",)  # no second warning
-    for malformed in ("[]", '{"a": "b"}', '{"a": [1]}'):
-        path.write_text(malformed)
-        refuses(ValueError, r"nouns\.json", make_tagger, path)
-    refuses(ValueError, "missing", make_tagger, tmp_path / "missing.json")
-
-
-def test_spacy_says_what_it_lacks():
-    if importlib.util.find_spec("spacy") is None:
-        refuses(ImportError, "nouns", make_tagger, "spacy")
-    else:
-        refuses(ValueError, "spacy download no_such_model", make_tagger, "spacy:no_such_model")
 
 
 @cases(
@@ -257,6 +111,9 @@ def test_stems_are_nltks() -> None:
     assert different == {}
 
 
+F = np.float32
+
+
 def kept_length(length: int) -> int:
     """A length through Lucene's byte: above 24, the rest keeps its four highest bits."""
     rest = length - 24
@@ -264,6 +121,28 @@ def kept_length(length: int) -> int:
         return length
     shift = rest.bit_length() - 4
     return 24 + (rest >> shift << shift)
+
+
+def naive(texts: list[tuple[str, str]], query: str, k: int) -> list[tuple[int, np.float32]]:
+    """Score every text, term by term."""
+    bags = [Counter(terms(text)) for _, text in texts]
+    lengths = [bag.total() for bag in bags]
+    filled = sum(length > 0 for length in lengths)
+    mean = F(sum(lengths) / max(filled, 1))
+    wanted = Counter(terms(query))
+    holders = {term: sum(term in bag for bag in bags) for term in wanted}
+    found = []
+    for i, bag in enumerate(bags):
+        total = 0.0
+        for term in sorted(wanted, key=lambda term: holders[term]):
+            if bag[term]:
+                rarity = F(math.log(1 + (filled - holders[term] + 0.5) / (holders[term] + 0.5)))
+                weight = F(wanted[term]) * rarity
+                share = F(1) / (F(0.9) * ((F(1) - F(0.4)) + F(0.4) * F(kept_length(lengths[i])) / mean))
+                total += float(weight - weight / (F(1) + F(bag[term]) * share))
+        if total:
+            found.append((i, F(total)))
+    return sorted(found, key=lambda pair: (-pair[1], texts[pair[0]][0]))[:k]
 
 
 @pytest.mark.parametrize("small", [bm25._SMALL, 0])
@@ -291,6 +170,22 @@ def random_texts(seed: int, count: int) -> list[tuple[str, str]]:
         (f"P{name}", " ".join(f"w{word}" for word in rng.choice(60, rng.integers(0, 9) ** 2 // 4, p=share)))
         for name in names
     ]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_fast_search_is_the_naive_one(monkeypatch, seed):
+    texts = random_texts(seed, 300)
+    search = Bm25(build(texts))
+    rng = np.random.default_rng(seed)
+    for small in (bm25._SMALL, 0):
+        monkeypatch.setattr(bm25, "_SMALL", small)
+        for _ in range(20):
+            query = " ".join(f"w{word}" for word in rng.integers(0, 70, rng.integers(1, 8)))
+            k = int(rng.choice([1, 3, 50, 1000]))
+            positions, scores = search.ranked(query, k)
+            expected = naive(texts, query, k)
+            np.testing.assert_allclose(scores, [score for _, score in expected], rtol=3e-7)
+            assert positions.tolist() == [i for i, _ in expected]
 
 
 @pytest.mark.parametrize("together", [1, 700, 1 << 17])

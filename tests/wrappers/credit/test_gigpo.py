@@ -1,6 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.naive import naive_gigpo
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit import gigpo, grpo
 
 # "u" is visited three times, twice by the first episode.
@@ -24,3 +27,9 @@ def test_by_hand() -> None:
     assert spread == pytest.approx([-0.25 - 0.5, -0.5, 0.25 + 0.5])
     # Only that row's return and score change: nothing to compare the return with, score 0 - 1 against a mean of 0.
     assert gigpo(table, gamma=0.5, std="none", invalid_penalty=1.0, penalty="row") == pytest.approx([0, -1, 0])
+
+
+@given(seed=st.integers(0, 10**6))
+def test_naive_twin(seed):
+    table = random_table(seed)
+    close(gigpo(table), naive_gigpo(table, 0.95))

@@ -1,10 +1,16 @@
+from typing import get_args
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
-from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.naive import naive
+from tests.wrappers.credit.small_tables import close, episodes, random_table
 from wrappers.credit.graphgpo import GraphGPO, graphgpo, graphgpo_values
+from wrappers.credit.state_graph import Unit
 
 # Out of u: "up" wins (taken twice), "down" ends in pit. d: s 2, u 1, goal 0, pit 3.
 TABLE = episodes("s -right-> u -up-> goal +", "u -up-> goal +", "s -right-> u -down-> pit")
@@ -18,6 +24,9 @@ def test_by_hand() -> None:
     credit = graphgpo_values(TABLE, omega=0.5)
     assert credit.graph.by_state(credit.distance) == {"s": 2, "u": 1, "goal": 0, "pit": 3}
     assert credit.step_reward == pytest.approx([0.25, 0.5, 0.5, 0.25, 0.0625])
+    # The authors leave the cost out of the exponent, and count 10 for success.
+    authors = graphgpo_values(TABLE, omega=0.5, preset="authors")
+    assert authors.step_reward == pytest.approx([5, 10, 10, 5, 1.25])
     # Edges 1/2 and 1/16, mean 9/32; visits 1/2 1/2 1/16, mean 17/48.
     assert _steps(TABLE) == pytest.approx([0, 7 / 32, 7 / 32, 0, -7 / 32])
     assert _steps(TABLE, unit="visit") == pytest.approx([0, 7 / 48, 7 / 48, 0, -14 / 48])
@@ -58,3 +67,10 @@ def test_costs() -> None:
         assert (graphgpo(TABLE, cost=cost) == graphgpo(TABLE, cost=2.0)).all()
     for cost in (-1.0, np.inf, {"north": 0.0}, {"up": "dear"}):  # the wrapper says so at once
         refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)
+
+
+@pytest.mark.parametrize("unit", get_args(Unit))
+@given(seed=st.integers(0, 10**6))
+def test_naive_twin(unit, seed):
+    table = random_table(seed)
+    close(graphgpo(table, unit=unit), naive(table, "graphgpo", unit=unit, factor=0.8))
