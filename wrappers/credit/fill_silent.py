@@ -17,6 +17,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
 from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
+from wrappers.credit.group import TOLERANCE
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import credit, option
 from wrappers.credit.scored_steps import PRESETS as SCORED
@@ -89,9 +90,11 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     credit = graphgpo_values(table, **given)
     alone: GraphGPOOptions = given | {"beta_episode": 0.0, "invalid_penalty": 0.0}
     steps = advantages_of(table, credit, alone)
+    # A difference of equal rewards may be off 0 by rounding.
+    graded = np.where(np.abs(steps) <= TOLERANCE * np.abs(credit.step_reward), 0.0, steps)
     fitted = contributions(table, options["outcome"])
     scores = score_advantages(table, fitted, {**SCORED["paper"], "alpha_trajectory": 0.0})
-    return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)
+    return advantages_of(table, credit, given) + (filled(graded, scores, options["share"]) - steps)
 
 
 def raw_filled(table: StepTable, *, centred: bool = False, share: float = 0.01) -> Floats:

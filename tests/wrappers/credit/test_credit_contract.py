@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wrappers.credit
@@ -65,6 +65,7 @@ def played(name: str, seed: int, **options: Any) -> StepTable:
 
 @pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
 @given(seed=st.integers(0, 10**6))
+@example(seed=60)  # a mean of equal numbers is off them by rounding
 @fewer
 def test_names_and_order_do_not_matter_and_nothing_is_changed(name: str, preset: str, seed: int) -> None:
     # RewardFlow's node rewards are those of the first sight, a matter of order once a win can be missed.
