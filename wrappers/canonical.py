@@ -35,13 +35,18 @@ def enriched_key(*names: str) -> Key:
     return key
 
 
+# Made once: keys are asked for at every step.
+_WITH_INVENTORY = enriched_key("inventory")
+_WITH_LOCATION = enriched_key("location", "inventory")
+
+
 def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
     """Return the observation and the inventory with its status, a paper's states of ALFWorld.
 
     >>> rewardflow_key("You arrive at shelf 1.", {"inventory": "apple 1 (cleaned)"})
     'You arrive at shelf 1. | inventory=apple 1 (cleaned)'
     """
-    return enriched_key("inventory")(observation, info)
+    return _WITH_INVENTORY(observation, info)
 
 
 def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
@@ -50,7 +55,7 @@ def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
     >>> graphgpo_key("Nothing happens.", {"inventory": "nothing", "location": "shelf 1"})
     'Nothing happens. | location=shelf 1 | inventory=nothing'
     """
-    return enriched_key("location", "inventory")(observation, info)
+    return _WITH_LOCATION(observation, info)
 
 
 class CanonicalStates(SubEnvWrapper[str]):

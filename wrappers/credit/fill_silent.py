@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from agentgym.checks import LARGEST
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
+from wrappers.credit.evidence import graph_steps
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
-from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
+from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo_values
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import credit, option
@@ -99,7 +100,7 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
 
 def raw_filled(table: StepTable, *, centred: bool = False, share: float = 0.01) -> Floats:
     """Return GraphGPO's step level, and where it is 0 a small share of the unscaled attribution, float64 (N,)."""
-    return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
+    return fill_silent(graph_steps(table), attribution(table, centred=centred), share)
 
 
 METHOD = Method(
