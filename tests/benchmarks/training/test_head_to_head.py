@@ -292,7 +292,7 @@ def test_settings_are_drawn_from_the_space_and_read_by_their_names() -> None:
 
 
 def test_the_pages_hold_what_their_records_say():
-    studies = load_folders(RESULTS / "head-to-head")
+    studies = [study for study in load_folders(RESULTS / "head-to-head") if study.methods]  # others are still running
     assert studies
     for study in studies:
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
@@ -309,9 +309,9 @@ def test_further_methods_join_what_is_published(path):
     how = {"settings": 24, "search_runs": 2} if env == "sokoban" else {}
     if env == "corridor":
         factors = ["wrong=back"] * (model == "factors")
-        length = 12 if factors else int(model[1:])
+        rooms, _, model = model.partition("-")
+        length = 12 if factors else int(rooms[1:])
         how = {"settings": 6, "search_runs": 2, "options": {"length": length}, "factors": factors}
-        model = ""
     elif env == "telecom":
         faults, _, model = model.partition("-")
         beside = [] if model else ["test_hard"]
