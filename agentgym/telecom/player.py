@@ -23,8 +23,8 @@ class _NextError(Exception):
 class TelecomPlayer:
     """Closes cases of `TelecomEnv` with what an agent can see; satisfies `wrappers.advice.Adviser`.
 
-    It reads only the ticket and the answers, and follows the script of a case anew at every step with the answers so
-    far, so that a copy continues from where it was copied.
+    One player closes one case. It reads only the ticket and the answers, and follows the script anew at every step with
+    the answers so far, so that a copy continues from where it was copied.
 
     Args:
         side: "agent" if a customer has the phone and is asked to make its calls.

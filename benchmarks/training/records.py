@@ -95,14 +95,16 @@ def space_of(method: str, rate: float = 1.0, search: Search = "space") -> dict[s
     (24, 6, 3)
     >>> space_of("aem", search="rates-kl")
     {'learning_rate': [0.5, 1.0, 2.0], 'loss.kl': (0.0, 0.01)}
+    >>> space_of(f"{REFERENCE}:learning_rate=0.1:kl=0", search="rates-kl")
+    {'rollout.resample_rounds': (0, 10)}
     """
     name, *given = method.split(":")
     taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
     space = SPACE.get(name, {})
-    wanted = ({*space} if search == "space" else {"rollout.resample_rounds"}) - {*taken}
-    own = {option: values for option, values in space.items() if option in wanted}
+    own = {option: space[option] for option in space if search == "space" or option == "rollout.resample_rounds"}
     own |= {"loss.kl": PENALTIES} if search == "rates-kl" else {}
-    return {"learning_rate": [rate * factor for factor in RATES], **own}
+    every = {"learning_rate": [rate * factor for factor in RATES], **own}
+    return {option: values for option, values in every.items() if option not in taken}
 
 
 def size_of(method: str, search: Search = "space") -> int:
@@ -126,14 +128,18 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
         every = [
             _setting(method, dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())
         ]
-        return sorted(every, key=lambda setting: (setting.training["learning_rate"], setting.label))
+        return sorted(every, key=_order)
     generator = np.random.default_rng([seed, *method.encode()])
     for _ in range(_DRAWS):
         columns = {name: _column(values, count, generator) for name, values in space.items()}
         found = [_setting(method, {name: column[i] for name, column in columns.items()}) for i in range(count)]
         if len({setting.label for setting in found}) == count:
-            return sorted(found, key=lambda setting: (setting.training["learning_rate"], setting.label))
+            return sorted(found, key=_order)
     raise ValueError(f"{method}: {count} distinct settings were not found among {size}; ask for fewer")
+
+
+def _order(setting: Setting) -> tuple[float, str]:
+    return setting.training.get("learning_rate", 0.0), setting.label
 
 
 def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -> list[Any]:
@@ -338,7 +344,7 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
     ]
     best = max(values for _, values in found)
     tied = [setting for setting, values in found if values == best]
-    return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
+    return min(tied, key=_order)
 
 
 def check(study: Trainings) -> None:
