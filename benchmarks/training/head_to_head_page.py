@@ -244,7 +244,8 @@ def _conditions(study: Trainings) -> str:
 
 def _judged(config: StudyConfig, points: int = 1) -> str:
     last = "last validation" if points == 1 else f"last {points} validations"
-    return f"in the {last} of seed{'s' if config.search_runs > 1 else ''} {' and '.join(map(str, config.search_seeds))}"
+    *first, end = map(str, config.search_seeds)
+    return f"in the {last} of seed{'s ' + ', '.join(first) + ' and' if first else ''} {end}"
 
 
 def draw_curves(study: Trainings) -> Any:
