@@ -139,7 +139,7 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
 
 
 def _order(setting: Setting) -> tuple[float, str]:
-    return setting.training.get("learning_rate", 0.0), setting.label
+    return float(setting.training.get("learning_rate", 0.0)), setting.label
 
 
 def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -> list[Any]:
