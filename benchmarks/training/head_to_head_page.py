@@ -245,7 +245,8 @@ def _conditions(study: Trainings) -> str:
 def _judged(config: StudyConfig, points: int = 1) -> str:
     last = "last validation" if points == 1 else f"last {points} validations"
     *first, end = map(str, config.search_seeds)
-    return f"in the {last} of seed{'s ' + ', '.join(first) + ' and' if first else ''} {end}"
+    seeds = f"seeds {', '.join(first)} and {end}" if first else f"seed {end}"
+    return f"in the {last} of {seeds}"
 
 
 def draw_curves(study: Trainings) -> Any:
