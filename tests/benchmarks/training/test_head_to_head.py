@@ -306,7 +306,7 @@ def test_the_pages_hold_what_their_records_say():
 @pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
 def test_further_methods_join_what_is_published(path):
     env, _, model = path.stem.partition("-")
-    how = {"settings": 24, "search_runs": 2} if env == "sokoban" else {}
+    how = {"sokoban": {"settings": 24, "search_runs": 2}, "alfworld": {"settings": 6}}.get(env, {})
     if env == "corridor":
         factors = ["wrong=back"] * (model == "factors")
         rooms, _, model = model.partition("-")
