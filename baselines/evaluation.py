@@ -141,10 +141,14 @@ def evaluate(
 def validate(
     envs: Any, players: Mapping[str, Policy], tasks: Sequence[Mapping[str, Any]], *, seed: int
 ) -> dict[str, float]:
-    """Return `validation_<player>_<figure>` of some players on all tasks, see `evaluate`; {} without tasks."""
+    """Return `validation_<player>_<figure>` of some players on all tasks, see `evaluate`; {} without tasks.
+
+    Players of one model share what they read: the tasks' prompts are read once.
+    """
     row: dict[str, float] = {}
-    for name, player in players.items() if len(tasks) else ():
+    for player in players.values() if len(tasks) else ():  # before all: figures do not depend on what was read before
         getattr(player, "forget", lambda: None)()
+    for name, player in players.items() if len(tasks) else ():
         played = evaluate(envs, player, tasks, seed=seed)
         row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
     return row

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
+from baselines.evaluation import at_temperature, validate
 from baselines.imitation.cloning import imitate
 from baselines.losses import normaliser
 from baselines.recipes import RECIPES
@@ -462,6 +464,21 @@ def test_no_keys_stay_in_memory_after_a_validation_and_after_rollouts() -> None:
         most.clear()
         play()
         assert (max(most) > 0, kept.bytes) == (True, 0)
+
+
+def test_a_validation_reads_what_both_modes_see_once_and_has_the_figures_of_each_alone() -> None:
+    policy = HuggingFacePolicy(babbling_policy().model, babbling_policy().tokenizer, reuse=True, max_new_tokens=2)
+    modes = {"greedy": at_temperature(policy, 0.0), "sampled": policy}
+
+    def reads(players: Mapping[str, HuggingFacePolicy]) -> tuple[dict[str, float], int]:
+        counts = policy.sampler.counts  # type: ignore[attr-defined]
+        before = counts.read
+        return validate(corridor(), players, TASKS, seed=1), counts.read - before
+
+    (greedy, first), (sampled, second) = [reads({name: player}) for name, player in modes.items()]
+    figures, read = reads(modes)
+    assert figures == greedy | sampled
+    assert read < first + second
 
 
 ROOT = Path(__file__).resolve().parents[2]
