@@ -146,9 +146,11 @@ def validate(
     Players of one model share what they read: the tasks' prompts are read once.
     """
     row: dict[str, float] = {}
-    for player in players.values() if len(tasks) else ():  # before all: figures do not depend on what was read before
+    if not len(tasks):
+        return row
+    for player in players.values():  # before all: figures do not depend on what was read before
         getattr(player, "forget", lambda: None)()
-    for name, player in players.items() if len(tasks) else ():
+    for name, player in players.items():
         played = evaluate(envs, player, tasks, seed=seed)
         row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
     return row
