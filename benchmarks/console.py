@@ -40,11 +40,11 @@ def stop(message: str, status: int) -> typer.Exit:
     """Print why a command ends and return what to raise.
 
     Status 2: wrong usage (an unknown name, a folder with other results, a missing package); 1: failed while it ran;
-    130: Ctrl-C.
+    130: Ctrl-C; 143: SIGTERM.
     """
     from rich.console import Console
 
-    style = "yellow" if status == 130 else "red"
+    style = "yellow" if status > 128 else "red"
     Console(stderr=True).print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(status)
 
@@ -53,7 +53,7 @@ def stop(message: str, status: int) -> typer.Exit:
 def explained(stopped: str, kept: str = "") -> Iterator[None]:
     """End the command in a sentence where the block fails or is stopped.
 
-    `stopped` is printed after Ctrl-C, `kept` after a failure.
+    `stopped` is printed after Ctrl-C and SIGTERM, `kept` after a failure.
     """
     try:
         yield
@@ -63,6 +63,10 @@ def explained(stopped: str, kept: str = "") -> Iterator[None]:
         raise stop(str(error), 2) from None
     except KeyboardInterrupt:
         raise stop(stopped, 130) from None
+    except SystemExit as end:
+        if end.code != 128 + signal.SIGTERM:
+            raise
+        raise stop(stopped, 143) from None
     except (OSError, JobFailedError) as error:
         raise stop(f"{error}\n{kept}".strip(), 1) from None
 

@@ -82,12 +82,16 @@ def run_jobs(
     progress: Callable[[Job, int, int, str], None],
     ready: Callable[[Job], bool] = lambda job: True,
 ) -> None:
-    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given."""
+    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given.
+
+    A failure, SIGINT or SIGTERM (status 143) stops the others, a trainer after its iteration; a second one kills all.
+    """
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     task = pickle.dumps(work)
     waiting = list(jobs)
     workers: list[_Worker] = []
+    kept = signal.signal(signal.SIGTERM, _stop)
     try:
         with _one_thread_each():
             while waiting or any(worker.job for worker in workers):
@@ -118,6 +122,7 @@ def run_jobs(
                             f"{worker.job.name}: its process ended with status {worker.process.exitcode}"
                         )
     finally:
+        signal.signal(signal.SIGTERM, kept)
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
@@ -147,6 +152,11 @@ def _one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _stop(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)
 
 
 def _work(task: bytes, inbox: Any, messages: Any) -> None:

@@ -363,9 +363,10 @@ class Interruption:
 
 @contextmanager
 def deferred() -> Iterator[Interruption]:
-    """Defer the first SIGINT or SIGTERM until the block ends; a second one acts at once.
+    """Defer the first SIGINT or SIGTERM until the block ends; a second SIGINT acts at once, a second SIGTERM does not.
 
-    Outside the main thread Python delivers no signals, and the flag remains unset.
+    A scheduler and a parent process may both send SIGTERM. Outside the main thread Python delivers no signals, and
+    the flag remains unset.
     """
     stop = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -376,6 +377,8 @@ def deferred() -> Iterator[Interruption]:
     def note(number: int, _: FrameType | None) -> None:
         stop.signal = number
         restore()
+        if number == signal.SIGTERM:
+            signal.signal(number, lambda *_: None)
 
     def restore() -> None:
         for number, handler in kept.items():

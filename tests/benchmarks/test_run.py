@@ -156,6 +156,7 @@ def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     work = COMMANDS[name].replace(":", ".") if name else "benchmarks.training.command._learn"
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),
+        (SystemExit(143), 143, "stopped"),  # SIGTERM
         (ResultsError("no such results"), 2, "no such results"),
         (DataError("no such data"), 2, "no such data"),
         (OtherConfigurationError("another one"), 2, "another one"),

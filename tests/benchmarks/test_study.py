@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 from agentgym.outside.files import LockedError, OtherConfigurationError
+from baselines.records.checkpoint import deferred
 from benchmarks.console import lines, shown
 from benchmarks.json_files import ResultsError, claimed, load, read_json, write_json
 from benchmarks.machine import describe_machine
@@ -280,16 +281,46 @@ def never_stop(folder: Path, job: Job, report) -> None:
         time.sleep(0.05)
 
 
+def stop_after_the_iteration(folder: Path, job: Job, report) -> None:
+    """Write a file when asked to stop, a moment later, as a trainer writes its checkpoint."""
+    with deferred() as interruption:
+        (folder / job.name).write_text(str(os.getpid()))
+        while interruption.signal is None:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        (folder / f"{job.name}-saved").touch()
+    interruption.raise_if_asked()
+
+
 PARENT = """
 import functools, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from benchmarks.processes import Job, run_jobs
-from tests.benchmarks.test_study import never_stop, quiet
+from tests.benchmarks import test_study
 if __name__ == "__main__":
     jobs = [Job("method", seed, "work") for seed in range(2)]
-    run_jobs(jobs, functools.partial(never_stop, Path(sys.argv[1])), processes=2, progress=quiet)
+    work = functools.partial(getattr(test_study, sys.argv[3]), Path(sys.argv[1]))
+    run_jobs(jobs, work, processes=2, progress=test_study.quiet)
 """
+
+
+def start_parent(folder: Path, work: str) -> tuple[subprocess.Popen, list[int]]:
+    """A process that runs two jobs, and the processes of its workers when they have written who they are."""
+    root = str(Path(__file__).parents[2])
+    (folder / "parent.py").write_text(PARENT)
+    # As a shell starts what ends in "&": in a process group of its own that does not hear Ctrl-C.
+    parent = subprocess.Popen(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "parent.py", ".", root, work], cwd=folder,
+        start_new_session=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    notes = [folder / f"work-seed{seed}" for seed in range(2)]
+    deadline = time.monotonic() + 600
+    while not all(note.is_file() and note.read_text() for note in notes):
+        assert parent.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return parent, [int(note.read_text()) for note in notes]
 
 
 def alive(pid: int) -> bool:
@@ -303,26 +334,23 @@ def alive(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux who is alive")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_worker_outlives_its_parent(tmp_path, number) -> None:
-    root = str(Path(__file__).parents[2])
-    (tmp_path / "parent.py").write_text(PARENT)
-    # As a shell starts what ends in "&": in a process group of its own that does not hear Ctrl-C.
-    parent = subprocess.Popen(
-        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(tmp_path / "parent.py"), str(tmp_path), root],
-        start_new_session=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    notes = [tmp_path / f"work-seed{seed}" for seed in range(2)]
-    deadline = time.monotonic() + 600
-    while not all(note.is_file() and note.read_text() for note in notes):
-        assert parent.poll() is None
-        assert time.monotonic() < deadline
+    parent, workers = start_parent(tmp_path, "never_stop")
+    while parent.poll() is None:  # the first SIGTERM waits for the workers
+        parent.send_signal(number)
         time.sleep(0.05)
-    workers = [int(note.read_text()) for note in notes]
-    os.kill(parent.pid, number)
-    parent.wait()
     deadline = time.monotonic() + 60  # 5 s are promised, on a machine that is not busy
     while any(map(alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, workers))
+
+
+@pytest.mark.parametrize("asked", ["parent", "first worker", "all"])
+def test_workers_end_their_iteration_whoever_gets_sigterm(tmp_path, asked) -> None:
+    parent, workers = start_parent(tmp_path, "stop_after_the_iteration")
+    for pid in {"parent": [parent.pid], "first worker": workers[:1], "all": [*workers, parent.pid]}[asked]:
+        os.kill(pid, signal.SIGTERM)
+    assert parent.wait(60) == (1 if asked == "first worker" else 143)
+    assert {path.name for path in tmp_path.glob("*-saved")} == {"work-seed0-saved", "work-seed1-saved"}
 
 
 ONE, OTHER = Job("method", 0, "grpo"), Job("clone", 1)

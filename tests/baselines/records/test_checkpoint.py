@@ -157,7 +157,7 @@ def test_another_run_is_named_field_by_field_and_a_description_covers_what_matte
         assert line.startswith(name)
 
 
-def test_a_second_ctrl_c_acts_at_once_and_other_threads_leave_the_handlers_alone() -> None:
+def test_a_second_ctrl_c_acts_at_once_a_second_sigterm_does_not_and_other_threads_leave_the_handlers_alone() -> None:
     reached = []
 
     def block() -> None:
@@ -169,6 +169,12 @@ def test_a_second_ctrl_c_acts_at_once_and_other_threads_leave_the_handlers_alone
     with pytest.raises(KeyboardInterrupt):
         block()
     assert len(reached) == 2
+    with deferred() as interruption:
+        for _ in range(3):  # from a scheduler and from a parent process
+            os.kill(os.getpid(), signal.SIGTERM)
+            reached.append(True)
+    assert len(reached) == 5
+    refuses(SystemExit, "143", interruption.raise_if_asked)
     seen = []
 
     def work() -> None:
