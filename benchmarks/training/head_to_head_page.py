@@ -162,14 +162,14 @@ def write_between_marks(studies: Sequence[Trainings], pages: Path) -> list[Path]
     parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in known:
         # A length of the horizon is in its picture; factors and contexts have none.
-        rooms = evidence.length_of(study, study.config.learning.model)
-        none = study in informed or study.config.factors or rooms
+        none = study in informed or study.config.factors or evidence.length_of(study, study.config.learning.model)
         picture = "" if none else f"head_to_head_{study.config.name}.png"
         pictures = {picture: draw_curves(study)} if picture else {}
         # Captions stand elsewhere; those about privileged contexts stand in the first of their sections.
         text = section(study, picture and f"../images/{picture}", whole=study in informed[:1])
         parts[study.config.name] = text, pictures
-    faults = [study for study in known if evidence.most_faults(study) and not study.config.factors]
+    tiny = [study for study in known if study.config.learning.model == TINY and not study.config.factors]
+    faults = [study for study in tiny if evidence.most_faults(study)]
     for name, chosen in (("faults", faults), ("by-task", [each for each in known if each.config.name in _BY_TASK])):
         if chosen and _pages_of(pages, name):
             tables = [table for study in chosen for table in evidence.by_task(study)]
