@@ -3,7 +3,7 @@
     score = d(s) - d(s')        d: steps to success, see `wrappers.distance.Distances`
 
 It is an upper bound for learned or estimated credit. If training with it is no better than training with the episode's
-outcome, credit does not limit the environment.
+outcome, credit hardly limits training there.
 """
 
 from __future__ import annotations
