@@ -64,7 +64,7 @@ def explained(stopped: str, kept: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         raise stop(stopped, 130) from None
     except SystemExit as end:
-        if end.code != 128 + signal.SIGTERM:
+        if end.code != 143:
             raise
         raise stop(stopped, 143) from None
     except (OSError, JobFailedError) as error:

@@ -86,15 +86,16 @@ def run_jobs(
 
     A failure, SIGINT or SIGTERM (status 143) stops the others, a trainer after its iteration; a second one kills all.
     """
+    from baselines.records.checkpoint import deferred  # only here: it imports torch, which help does without
+
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     task = pickle.dumps(work)
     waiting = list(jobs)
     workers: list[_Worker] = []
-    kept = signal.signal(signal.SIGTERM, _stop)
     try:
-        with _one_thread_each():
-            while waiting or any(worker.job for worker in workers):
+        with _one_thread_each(), deferred() as interruption:
+            while interruption.signal is None and (waiting or any(worker.job for worker in workers)):
                 for job in [job for job in waiting if ready(job)]:
                     worker = next((worker for worker in workers if worker.job is None), None)
                     if worker is None and len(workers) == processes:
@@ -121,8 +122,8 @@ def run_jobs(
                         raise JobFailedError(
                             f"{worker.job.name}: its process ended with status {worker.process.exitcode}"
                         )
+        interruption.raise_if_asked()
     finally:
-        signal.signal(signal.SIGTERM, kept)
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
@@ -152,11 +153,6 @@ def _one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _stop(number: int, _: object) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    raise SystemExit(128 + number)
 
 
 def _work(task: bytes, inbox: Any, messages: Any) -> None:
